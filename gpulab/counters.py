@@ -1,0 +1,102 @@
+"""`Counters`: what one launch did, per PTX instruction of the kernel.
+
+Both engines of the emulator fill the same record; everything that a user sees (metrics, lines, findings, time) is
+derived from it. All arrays have one entry for each instruction of the kernel (device functions inlined) and dtype
+int64. A *request* is one warp-level memory instruction with at least one active, predicated-on lane.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+PER_INSTRUCTION = (
+    "warp_instructions",
+    "thread_instructions",
+    "thread_instructions_pred_on",
+    "divergent_branches",
+    "requests",
+    "bytes_asked",
+    "sectors",
+    "sectors_ideal",
+    "lines",
+    "wavefronts",
+    "wavefronts_ideal",
+    "l1_miss_sectors",
+)
+
+
+@dataclass(slots=True)
+class Counters:
+    """Counts of one launch.
+
+    Attributes
+    ----------
+    warp_instructions : numpy.ndarray
+        Times that the instruction was executed by a warp, whatever the number of active lanes.
+    thread_instructions : numpy.ndarray
+        The same weighted by active lanes, regardless of the guard predicate.
+    thread_instructions_pred_on : numpy.ndarray
+        The same weighted by lanes that are active and whose guard predicate is true.
+    divergent_branches : numpy.ndarray
+        Times that at least two active lanes took different targets, fall-through included.
+    requests : numpy.ndarray
+        Memory instructions with at least one lane on (global, local, shared, generic).
+    bytes_asked : numpy.ndarray
+        Bytes that the lanes asked for: lanes on, times the bytes of the access.
+    sectors : numpy.ndarray
+        Distinct 32-byte sectors over the lanes of each request, summed. 0 for shared memory.
+    sectors_ideal : numpy.ndarray
+        Sectors if each lane that is on accessed its own neighbouring bytes: ceil(lanes on * bytes / 32).
+    lines : numpy.ndarray
+        Distinct 128-byte lines of each request, summed. 0 for shared memory.
+    wavefronts : numpy.ndarray
+        Passes of the L1 data stage by the bank rule (32 banks of 4 bytes), for shared *and* global accesses.
+    wavefronts_ideal : numpy.ndarray
+        The least number for the lanes that are on and the width: groups of 32, 16 or 8 lanes with a lane on.
+    l1_miss_sectors : numpy.ndarray
+        Global and local load sectors that missed a modeled L1 of 128 KiB, flushed at each block (*modeled*).
+    distinct_sectors_read, distinct_sectors_written : int
+        Different 32-byte sectors of global memory that the launch loaded from / stored to.
+    footprint_sectors : int
+        Different sectors touched in either way.
+    blocks, warps, threads : int
+        Launched, as far as run: all unless `sampled_blocks`.
+    sampled_blocks : int or None
+        Number of blocks that really ran if the launch was sampled, else None.
+    """
+
+    warp_instructions: np.ndarray
+    thread_instructions: np.ndarray
+    thread_instructions_pred_on: np.ndarray
+    divergent_branches: np.ndarray
+    requests: np.ndarray
+    bytes_asked: np.ndarray
+    sectors: np.ndarray
+    sectors_ideal: np.ndarray
+    lines: np.ndarray
+    wavefronts: np.ndarray
+    wavefronts_ideal: np.ndarray
+    l1_miss_sectors: np.ndarray
+    distinct_sectors_read: int = 0
+    distinct_sectors_written: int = 0
+    footprint_sectors: int = 0
+    blocks: int = 0
+    warps: int = 0
+    threads: int = 0
+    sampled_blocks: int | None = None
+
+    @classmethod
+    def zeros(cls, instructions: int) -> Counters:
+        """All-zero counters for a kernel of so many instructions."""
+        return cls(**{name: np.zeros(instructions, np.int64) for name in PER_INSTRUCTION})
+
+    def differences(self, other: Counters) -> dict[str, tuple[object, object]]:
+        """Fields in which two records differ, as ``{name: (mine, theirs)}``; empty if equal."""
+        found: dict[str, tuple[object, object]] = {}
+        for item in fields(self):
+            mine, theirs = getattr(self, item.name), getattr(other, item.name)
+            if not np.array_equal(mine, theirs):
+                found[item.name] = (mine, theirs)
+        return found

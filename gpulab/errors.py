@@ -1,0 +1,88 @@
+"""The errors that a user can meet.
+
+Every message says what must hold, what came, where, and what to do next. A subclass exists where a caller may want to
+tell the cases apart; `KernelFault` carries the fault itself as data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class GpulabError(Exception):
+    """A user's mistake, or something that this machine lacks. The message is meant to be read by a learner."""
+
+
+class CompileError(GpulabError):
+    """A kernel does not compile. The message shows the user's own line."""
+
+
+class PtxSyntaxError(GpulabError):
+    """PTX text that cannot be read, with line, column and a caret."""
+
+
+class UnsupportedInstruction(GpulabError):
+    """A PTX instruction form that the emulator refuses by name, with its line. Nothing is ever skipped silently."""
+
+
+class LaunchError(GpulabError):
+    """A launch that no GPU would accept: block size, grid size, shared memory, number of arguments."""
+
+
+class ArgumentError(GpulabError):
+    """An argument that does not fit its parameter: dtype, layout, read-only, count."""
+
+
+class ToolchainError(GpulabError):
+    """A compiler or tool is missing or does not run on this machine."""
+
+
+class TimeLimitError(GpulabError):
+    """A launch ran longer than its time limit and was stopped."""
+
+
+class DeviceError(GpulabError):
+    """A device that was asked for is not there or failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that a kernel did wrong while it ran.
+
+    Attributes
+    ----------
+    kind : str
+        One of ``out-of-bounds``, ``misaligned``, ``uninitialized``, ``use-after-free``, ``race``, ``barrier``,
+        ``warp-sync``, ``deadlock``.
+    message : str
+        One or two sentences for a learner: what happened, what usually fixes it.
+    file : str or None
+        Source file of the instruction, where line information is there.
+    line : int or None
+        Source line (1-based).
+    block : tuple of int
+        ``blockIdx`` (x, y, z) of the first thread that did it.
+    thread : tuple of int or None
+        ``threadIdx`` (x, y, z) of the first thread that did it.
+    count : int
+        How many threads did it, as far as known; at least 1.
+    ptx_line : int or None
+        Line in the PTX text (1-based).
+    """
+
+    kind: str
+    message: str
+    file: str | None = None
+    line: int | None = None
+    block: tuple[int, int, int] = (0, 0, 0)
+    thread: tuple[int, int, int] | None = None
+    count: int = 1
+    ptx_line: int | None = None
+
+
+class KernelFault(GpulabError):
+    """A kernel did something that hardware forbids or leaves undefined; `fault` has it as data."""
+
+    def __init__(self, fault: Fault) -> None:
+        self.fault = fault
+        super().__init__(fault.message)
