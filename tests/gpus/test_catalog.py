@@ -1,0 +1,180 @@
+"""The catalog: every value has a source, the values agree with one another, names are forgiving, errors say what to do."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from gpulab.errors import ArgumentError
+from gpulab.gpus import Gpu, gpu, gpus
+from gpulab.gpus.catalog import DATA
+
+NAMES = ["T4", "A100", "RTX 4090", "H100", "H200"]
+TEXTS = {"name", "compute_capability", "aliases"}
+
+
+def test_the_five_are_there() -> None:
+    assert gpus() == NAMES
+
+
+@pytest.mark.parametrize("path", sorted(DATA.rglob("*.toml")), ids=lambda path: path.stem)
+def test_every_value_stands_beside_its_source(path: Path) -> None:
+    entries = tomllib.loads(path.read_text(encoding="utf-8"))
+    for name, entry in entries.items():
+        if name not in TEXTS:
+            assert isinstance(entry, dict) and len(entry["source"]) >= 10, f"{name} has no source"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_peak_is_lanes_times_clock(name: str) -> None:
+    entry = gpu(name)
+    assert entry.peak_fp32_flop_per_s / 1e12 == pytest.approx(entry.sheet_fp32_tflop_per_s, rel=0.02)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_bandwidth_is_bus_times_rate(name: str) -> None:
+    entry = gpu(name)
+    by_bus = entry.memory_bus_bits * entry.memory_gbit_per_s_per_pin / 8
+    assert by_bus == pytest.approx(entry.dram_bandwidth_gb_per_s, rel=0.02)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_shape(name: str) -> None:
+    entry = gpu(name)
+    assert entry.dram_bandwidth_gb_per_s < entry.l2_bandwidth_gb_per_s
+    assert 0.5 < entry.dram_efficiency <= 1
+    assert entry.shared_bytes_per_block <= entry.shared_bytes_per_block_optin <= entry.shared_bytes_per_sm
+    assert entry.shared_bytes_per_block_optin + entry.reserved_shared_bytes_per_block <= entry.shared_bytes_per_sm
+    assert entry.shared_bytes_per_sm < entry.l1_bytes
+    latencies = (entry.alu_latency_cycles, entry.shared_latency_cycles, entry.l1_latency_cycles)
+    assert sorted(latencies) == list(latencies)
+    assert entry.l1_latency_cycles < entry.l2_latency_cycles < entry.dram_latency_cycles
+    assert 1e-6 < entry.launch_overhead_s < 1e-5
+    assert set(entry.sources) == {item.name for item in dataclasses.fields(Gpu)} - TEXTS - {"sources"}
+
+
+@pytest.mark.parametrize(
+    ("name", "sms", "warps", "blocks", "shared", "fp64"),
+    [
+        ("T4", 40, 32, 16, 65_536, 2),
+        ("A100", 108, 64, 32, 167_936, 32),
+        ("RTX 4090", 128, 48, 24, 102_400, 2),
+        ("H100", 132, 64, 32, 233_472, 64),
+        ("H200", 132, 64, 32, 233_472, 64),
+    ],
+)
+def test_values_of_the_programming_guide(name: str, sms: int, warps: int, blocks: int, shared: int, fp64: int) -> None:
+    entry = gpu(name)
+    found = (entry.sm_count, entry.max_warps_per_sm, entry.max_blocks_per_sm, entry.shared_bytes_per_sm)
+    assert (*found, entry.fp64_lanes_per_sm) == (sms, warps, blocks, shared, fp64)
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("a100", "A100"),
+        ("rtx-4090", "RTX 4090"),
+        ("RTX4090", "RTX 4090"),
+        ("NVIDIA GeForce RTX 4090", "RTX 4090"),
+        ("Tesla T4", "T4"),
+        ("NVIDIA A100-SXM4-40GB", "A100"),
+        ("NVIDIA H100 80GB HBM3", "H100"),
+    ],
+)
+def test_names_are_forgiving(written: str, name: str) -> None:
+    assert gpu(written).name == name
+
+
+def test_a_gpu_goes_wherever_a_name_goes() -> None:
+    entry = gpu("A100")
+    assert gpu(entry) is entry
+
+
+def test_unknown_name_suggests_near_ones() -> None:
+    with pytest.raises(ArgumentError, match=r"no GPU 'H10'.*Did you mean 'H100'") as caught:
+        gpu("H10")
+    assert "T4, A100, RTX 4090, H100, H200" in str(caught.value)
+
+
+def test_what_is_no_name() -> None:
+    with pytest.raises(ArgumentError, match="but 4090 came"):
+        gpu(4090)  # type: ignore[arg-type]
+
+
+def test_replace_makes_another_gpu_and_says_so() -> None:
+    entry = gpu("A100").replace(dram_bandwidth_gb_per_s=2000)
+    assert entry.name == "A100 (dram_bandwidth_gb_per_s=2000)"
+    assert entry.reachable_dram_bytes_per_s == pytest.approx(2000e9 * 0.92)
+    assert entry.sources["dram_bandwidth_gb_per_s"] == "replaced by the user"
+    assert gpu("A100").dram_bandwidth_gb_per_s == 1555
+    assert gpu("A100").replace(name="mine", sm_count=64).name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"bandwidth": 1}, "no 'bandwidth'; it has.*dram_bandwidth_gb_per_s"),
+        ({"sm_count": 0}, "sm_count must be above 0"),
+        ({"sm_count": -3}, "at least 0, but -3 came"),
+        ({"clock_hz": float("nan")}, "at least 0, but nan came"),
+        ({"clock_hz": "fast"}, "must be a number of at least 0, but 'fast' came"),
+    ],
+)
+def test_replace_refuses_nonsense(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        gpu("A100").replace(**changes)
+
+
+def test_repr_is_one_short_line() -> None:
+    assert repr(gpu("H100")) == "Gpu('H100', compute capability 9.0, 132 SMs at 1.98 GHz, 3,352 GB/s)"
+
+
+MINE = """
+name = "mine"
+compute_capability = "8.6"
+sm_count = 28
+boost_clock_hz = 1.777e9
+sheet_fp32_tflop_per_s = 12.7
+memory_bytes = 12_884_901_888
+memory_bus_bits = 192
+memory_gbit_per_s_per_pin = 15
+dram_bandwidth_gb_per_s = 360
+dram_efficiency = { value = 0.91, source = "measured by me" }
+l2_bytes = 2_359_296
+l2_bandwidth_gb_per_s = 1280
+"""
+
+
+def test_a_file_of_ones_own(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(MINE)
+    for entry in (gpu(path), gpu(str(path))):
+        assert (entry.name, entry.compute_capability, entry.arch) == ("mine", (8, 6), "sm_86")
+        assert (entry.max_warps_per_sm, entry.clock_hz) == (48, 1.777e9)
+        assert entry.sources["dram_efficiency"] == "measured by me"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("sm_count = 28", "", "lacks sm_count"),
+        ("sm_count = 28", "sm_counts = 28", "'sm_counts', which is no field.*mean 'sm_count'"),
+        ("sm_count = 28", 'sm_count = "28"', "sm_count .* must be a number of at least 0, not '28'"),
+        ('"8.6"', '"Ampere"', "major.minor"),
+        ('"8.6"', '"9.9"', "lacks fp32_lanes_per_sm.*capability 9.9"),
+        ('name = "mine"', "name = mine", "not valid TOML"),
+    ],
+)
+def test_a_file_with_a_mistake(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(MINE.replace(old, new))
+    with pytest.raises(ArgumentError, match=message):
+        gpu(path)
+
+
+def test_a_file_that_is_not_there() -> None:
+    with pytest.raises(ArgumentError, match="can't be read: No such file"):
+        gpu("nowhere.toml")
