@@ -18,11 +18,20 @@ class CompileError(GpulabError):
 
 
 class PtxSyntaxError(GpulabError):
-    """PTX text that cannot be read, with line, column and a caret."""
+    """PTX text that cannot be read; the message shows the line and a caret. `line` and `column` are 1-based."""
+
+    def __init__(self, message: str, line: int, column: int) -> None:
+        self.line = line
+        self.column = column
+        super().__init__(message)
 
 
 class UnsupportedInstruction(GpulabError):
     """A PTX instruction form that the emulator refuses by name, with its line. Nothing is ever skipped silently."""
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        self.line = line
+        super().__init__(message)
 
 
 class LaunchError(GpulabError):
