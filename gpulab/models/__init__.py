@@ -1,0 +1,7 @@
+"""Models: from counters and static facts of a kernel to understanding. Pure functions over plain records."""
+
+from __future__ import annotations
+
+from gpulab.models.occupancy import Occupancy, occupancy
+
+__all__ = ["Occupancy", "occupancy"]
