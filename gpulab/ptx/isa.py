@@ -1,0 +1,225 @@
+"""The instruction set as a table, in the manual's notation.
+
+A line ``== family | pipe kind`` opens a family: the anchor of its section in NVIDIA's "Parallel Thread Execution ISA"
+(docs.nvidia.com/cuda/parallel-thread-execution), the pipe that executes it and its kind for counters. Each line below is
+one form, ``syntax | operands | pipe kind``, where the last column says what differs from the family.
+
+Syntax: ``{.x}`` is optional, ``<name: alternatives>`` chooses one and calls it `name`; a word of `SETS` among the
+alternatives stands for its set, and ``<name>`` alone for the set of that name.
+
+Operands: ``d`` a destination, ``p`` a predicate destination, ``d|p`` one with an optional predicate beside it; other
+letters are sources. ``[a]`` is an address, ``(d)`` a vector if the syntax has ``.v2``, ``{d}`` a scalar or a pack of
+narrower registers, ``?`` marks what may be left out. ``:w`` has twice the width of the operation's type, ``:s`` the source
+type, ``:u32`` that type, ``:imm`` is a constant.
+"""
+
+from __future__ import annotations
+
+SETS = {
+    "int": "u16 u32 u64 s16 s32 s64",
+    "bits": "b16 b32 b64",
+    "value": "b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64",
+    "mem": "b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64",
+    "rnd": "rn rz rm rp",
+    "rint": "rni rzi rmi rpi",
+    "icmp": "eq ne lt le gt ge lo ls hi hs",
+    "fcmp": "eq ne lt le gt ge equ neu ltu leu gtu geu num nan",
+    "bool": "and or xor",
+    "vec": "v2 v4",
+    "half": "f16 f16x2",
+    "bhalf": "bf16 bf16x2",
+    "scope": "cta cluster gpu sys",
+    "scope2": "cta cluster gpu sys",
+    "sem": "weak volatile relaxed acquire release acq_rel",
+    "window": "global shared shared::cta local const param",
+    "evict": "L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate",
+    "prefetch": "L2::64B L2::128B L2::256B",
+}
+
+TABLE = """
+== integer-arithmetic-instructions | int integer
+add.<type: int>                                             | d, a, b
+add.sat.<type: s32>                                         | d, a, b
+sub.<type: int>                                             | d, a, b
+sub.sat.<type: s32>                                         | d, a, b
+mul.<mode: lo hi>.<type: int>                               | d, a, b
+mul.<mode: wide>.<type: u16 u32 s16 s32>                    | d:w, a, b
+mad.<mode: lo hi>.<type: int>                               | d, a, b, c
+mad.<mode: wide>.<type: u16 u32 s16 s32>                    | d:w, a, b, c:w
+mad.<mode: hi>.sat.<type: s32>                              | d, a, b, c
+mul24.<mode: lo hi>.<type: u32 s32>                         | d, a, b
+mad24.<mode: lo hi>.<type: u32 s32>                         | d, a, b, c
+mad24.<mode: hi>.sat.<type: s32>                            | d, a, b, c
+sad.<type: int>                                             | d, a, b, c
+div.<type: int>                                             | d, a, b
+rem.<type: int>                                             | d, a, b
+abs.<type: s16 s32 s64>                                     | d, a
+neg.<type: s16 s32 s64>                                     | d, a
+min.<type: int>                                             | d, a, b
+max.<type: int>                                             | d, a, b
+popc.<type: b32 b64>                                        | d:u32, a
+clz.<type: b32 b64>                                         | d:u32, a
+bfind{.shiftamt}.<type: u32 u64 s32 s64>                    | d:u32, a
+brev.<type: b32 b64>                                        | d, a
+bfe.<type: u32 u64 s32 s64>                                 | d, a, b:u32, c:u32
+bfi.<type: b32 b64>                                         | d, a, b, c:u32, e:u32
+szext.<mode: clamp wrap>.<type: u32 s32>                    | d, a, b:u32
+bmsk.<mode: clamp wrap>.<type: b32>                         | d, a, b
+dp4a.<type: u32 s32>.<stype: u32 s32>                       | d:b32, a:b32, b:b32, c:b32
+dp2a.<mode: lo hi>.<type: u32 s32>.<stype: u32 s32>         | d:b32, a:b32, b:b32, c:b32
+
+== extended-precision-arithmetic-instructions | int integer
+add.cc.<type: u32 s32 u64 s64>                              | d, a, b
+addc{.cc}.<type: u32 s32 u64 s64>                           | d, a, b
+sub.cc.<type: u32 s32 u64 s64>                              | d, a, b
+subc{.cc}.<type: u32 s32 u64 s64>                           | d, a, b
+mad.<mode: lo hi>.cc.<type: u32 s32 u64 s64>                | d, a, b, c
+madc.<mode: lo hi>{.cc}.<type: u32 s32 u64 s64>             | d, a, b, c
+
+== floating-point-instructions | fp32 other
+testp.<op: finite infinite number notanumber normal subnormal>.<type: f32 f64> | p, a
+copysign.<type: f32 f64>                                    | d, a, b
+add{.<rnd>}{.ftz}{.sat}.<type: f32>                         | d, a, b       | fp32 fadd
+add{.<rnd>}.<type: f64>                                     | d, a, b       | fp64 dadd
+sub{.<rnd>}{.ftz}{.sat}.<type: f32>                         | d, a, b       | fp32 fadd
+sub{.<rnd>}.<type: f64>                                     | d, a, b       | fp64 dadd
+mul{.<rnd>}{.ftz}{.sat}.<type: f32>                         | d, a, b       | fp32 fmul
+mul{.<rnd>}.<type: f64>                                     | d, a, b       | fp64 dmul
+fma.<rnd>{.ftz}{.sat}.<type: f32>                           | d, a, b, c    | fp32 ffma
+fma.<rnd>.<type: f64>                                       | d, a, b, c    | fp64 dfma
+mad.<rnd>{.ftz}{.sat}.<type: f32>                           | d, a, b, c    | fp32 ffma
+mad.<rnd>.<type: f64>                                       | d, a, b, c    | fp64 dfma
+div.<mode: approx full>{.ftz}.<type: f32>                   | d, a, b       | sfu special
+div.<rnd>{.ftz}.<type: f32>                                 | d, a, b       | fp32 special
+div.<rnd>.<type: f64>                                       | d, a, b       | fp64 special
+abs{.ftz}.<type: f32>                                       | d, a
+abs.<type: f64>                                             | d, a          | fp64 other
+neg{.ftz}.<type: f32>                                       | d, a
+neg.<type: f64>                                             | d, a          | fp64 other
+min{.ftz}{.NaN}.<type: f32>                                 | d, a, b
+min.<type: f64>                                             | d, a, b       | fp64 other
+max{.ftz}{.NaN}.<type: f32>                                 | d, a, b
+max.<type: f64>                                             | d, a, b       | fp64 other
+rcp.<mode: approx>{.ftz}.<type: f32>                        | d, a          | sfu special
+rcp.<rnd>{.ftz}.<type: f32>                                 | d, a          | fp32 special
+rcp.<rnd>.<type: f64>                                       | d, a          | fp64 special
+rcp.<mode: approx>.ftz.<type: f64>                          | d, a          | sfu special
+sqrt.<mode: approx>{.ftz}.<type: f32>                       | d, a          | sfu special
+sqrt.<rnd>{.ftz}.<type: f32>                                | d, a          | fp32 special
+sqrt.<rnd>.<type: f64>                                      | d, a          | fp64 special
+rsqrt.<mode: approx>{.ftz}.<type: f32 f64>                  | d, a          | sfu special
+sin.<mode: approx>{.ftz}.<type: f32>                        | d, a          | sfu special
+cos.<mode: approx>{.ftz}.<type: f32>                        | d, a          | sfu special
+lg2.<mode: approx>{.ftz}.<type: f32>                        | d, a          | sfu special
+ex2.<mode: approx>{.ftz}.<type: f32>                        | d, a          | sfu special
+tanh.<mode: approx>.<type: f32>                             | d, a          | sfu special
+
+== half-precision-floating-point-instructions | fp16 other
+add{.<rnd: rn>}{.ftz}{.sat}.<type: half>                    | d, a, b       | fp16 hadd
+add{.<rnd: rn>}.<type: bhalf>                               | d, a, b       | fp16 hadd
+sub{.<rnd: rn>}{.ftz}{.sat}.<type: half>                    | d, a, b       | fp16 hadd
+sub{.<rnd: rn>}.<type: bhalf>                               | d, a, b       | fp16 hadd
+mul{.<rnd: rn>}{.ftz}{.sat}.<type: half>                    | d, a, b       | fp16 hmul
+mul{.<rnd: rn>}.<type: bhalf>                               | d, a, b       | fp16 hmul
+fma.<rnd: rn>{.ftz}{.sat}.<type: half>                      | d, a, b, c    | fp16 hfma
+fma.<rnd: rn>{.ftz}.relu.<type: half>                       | d, a, b, c    | fp16 hfma
+fma.<rnd: rn>{.relu}.<type: bhalf>                          | d, a, b, c    | fp16 hfma
+neg{.ftz}.<type: half bhalf>                                | d, a
+abs{.ftz}.<type: half bhalf>                                | d, a
+min{.ftz}{.NaN}.<type: half bhalf>                          | d, a, b
+max{.ftz}{.NaN}.<type: half bhalf>                          | d, a, b
+ex2.<mode: approx>{.ftz}.<type: half bhalf>                 | d, a          | sfu special
+tanh.<mode: approx>.<type: half bhalf>                      | d, a          | sfu special
+
+== comparison-and-selection-instructions | int integer
+set.<cmp: icmp>{.<bool>}.<type: u32 s32 f32>.<stype: value>   | d, a:s, b:s, c:pred?
+set.<cmp: fcmp>{.<bool>}{.ftz}.<type: u32 s32 f32>.<stype: f32 f64> | d, a:s, b:s, c:pred? | fp32 other
+setp.<cmp: icmp>{.<bool>}.<type: bits int>                  | p|q, a, b, c:pred?
+setp.<cmp: fcmp>{.<bool>}{.ftz}.<type: f32 f64>             | p|q, a, b, c:pred? | fp32 other
+selp.<type: value>                                            | d, a, b, c:pred    | int move
+slct.<type: value>.<stype: s32>                               | d, a, b, c:s       | int move
+slct{.ftz}.<type: value>.<stype: f32>                         | d, a, b, c:s       | int move
+
+== half-precision-comparison-instructions | fp16 other
+set.<cmp: fcmp>{.<bool>}{.ftz}.<type: f16 u16 s16 u32 s32>.<stype: f16>  | d, a:s, b:s, c:pred?
+set.<cmp: fcmp>{.<bool>}.<type: bf16 u16 s16 u32 s32>.<stype: bf16>      | d, a:s, b:s, c:pred?
+set.<cmp: fcmp>{.<bool>}{.ftz}.<type: f16x2>.<stype: f16x2>              | d, a:s, b:s, c:pred?
+set.<cmp: fcmp>{.<bool>}.<type: bf16x2>.<stype: bf16x2>                  | d, a:s, b:s, c:pred?
+setp.<cmp: fcmp>{.<bool>}{.ftz}.<type: half>                | p|q, a, b, c:pred?
+setp.<cmp: fcmp>{.<bool>}.<type: bhalf>                     | p|q, a, b, c:pred?
+
+== logic-and-shift-instructions | int integer
+and.<type: pred bits>                                       | d, a, b
+or.<type: pred bits>                                        | d, a, b
+xor.<type: pred bits>                                       | d, a, b
+not.<type: pred bits>                                       | d, a
+cnot.<type: bits>                                           | d, a
+lop3.<type: b32>                                            | d, a, b, c, e:imm
+shf.<op: l r>.<mode: clamp wrap>.<type: b32>                | d, a, b, c:u32
+shl.<type: bits>                                            | d, a, b:u32
+shr.<type: bits int>                                        | d, a, b:u32
+
+== data-movement-and-conversion-instructions | move move
+mov.<type: pred value>                                        | {d}, {a}
+shfl.sync.<mode: up down bfly idx>.<type: b32>              | d|p, a, b:u32, c:u32, e:u32 | lsu shuffle
+prmt.<type: b32>{.<mode: f4e b4e rc8 ecl ecr rc16>}         | d, a, b, c    | int integer
+ld{.<sem>}{.<scope>}{.<space: window param::entry param::func>}{.<cache: ca cg cs lu cv>}{.<evict>}{.<prefetch>}{.<vec>}.<type: mem> | (d), [a] | lsu load
+ld.<space: global>{.<cache: ca cg cs>}.nc{.<evict>}{.<prefetch>}{.<vec>}.<type: mem> | (d), [a] | lsu load
+ldu{.<space: global>}{.<vec>}.<type: mem>                   | (d), [a]      | lsu load
+st{.<sem>}{.<scope>}{.<space: window param::func>}{.<cache: wb cg cs wt>}{.<evict>}{.<vec>}.<type: mem> | [a], (b) | lsu store
+prefetch{.<space: global local>}.<mode: L1 L2>              | [a]           | lsu other
+prefetchu.<mode: L1>                                        | [a]           | lsu other
+isspacep.<space: window>                                    | p, a:u64      | int other
+cvta.<space: window>.<type: u64>                            | d, a
+cvta.<mode: to>.<space: window>.<type: u64>                 | d, a
+cvt.<type: mem>.<stype: mem>                                | d, a:s        | convert conversion
+cvt{.ftz}.sat.<type: mem>.<stype: mem>                      | d, a:s        | convert conversion
+cvt.ftz.<type: mem>.<stype: mem>                            | d, a:s        | convert conversion
+cvt.<rnd: rnd rint>{.ftz}{.sat}.<type: mem f16>.<stype: mem f16 bf16> | d, a:s   | convert conversion
+cvt{.ftz}{.sat}.<type: f32 f64 f16>.<stype: f16 bf16>       | d, a:s        | convert conversion
+cvt.<rnd: rn rz>{.relu}.<type: bf16 f16>.<stype: f32>       | d, a:s        | convert conversion
+cvt.<rnd: rn rz rni rzi rmi rpi>.<type: bf16>.<stype: bf16 f16 u8 s8 u16 s16 u32 s32 u64 s64> | d, a:s | convert conversion
+cvt.<rnd: rn rz>{.relu}.<type: f16x2 bf16x2>.<stype: f32>   | d, a:s, b:s   | convert conversion
+cvt.<rnd: rna>.<type: tf32>.<stype: f32>                    | d:b32, a:s    | convert conversion
+
+== control-flow-instructions | control branch
+bra{.uni}                                                   | label
+brx.<mode: idx>{.uni}                                       | a:u32, list
+call{.uni}                                                  | (returns), target, (arguments), prototype?
+ret{.uni}                                                   |
+exit                                                        |
+
+== parallel-synchronization-and-communication-instructions | barrier barrier
+bar{.cta}.<mode: sync>                                      | a:u32
+barrier{.cta}.<mode: sync>{.aligned}                        | a:u32
+bar{.cta}.<mode: red>.<op: popc>.<type: u32>                | d, a:u32, c:pred
+bar{.cta}.<mode: red>.<op: and or>.<type: pred>             | p, a:u32, c:pred
+barrier{.cta}.<mode: red>.<op: popc>{.aligned}.<type: u32>  | d, a:u32, c:pred
+barrier{.cta}.<mode: red>.<op: and or>{.aligned}.<type: pred> | p, a:u32, c:pred
+bar.<mode: warp>.sync                                       | a:u32         | control vote
+membar.<scope: cta gl sys>                                  |               | lsu other
+fence{.<sem: sc acq_rel>}.<scope>                           |               | lsu other
+atom{.<sem>}{.<scope>}{.<space: global shared shared::cta>}{.<scope2>}.<op: and or xor exch>.<type: b32 b64> | d, [a], b | lsu atomic
+atom{.<sem>}{.<scope>}{.<space: global shared shared::cta>}{.<scope2>}.<op: cas>.<type: bits> | d, [a], b, c | lsu atomic
+atom{.<sem>}{.<scope>}{.<space: global shared shared::cta>}{.<scope2>}.<op: add>.<type: u32 s32 u64 f32 f64> | d, [a], b | lsu atomic
+atom{.<sem>}{.<scope>}{.<space: global shared shared::cta>}{.<scope2>}.<op: inc dec>.<type: u32> | d, [a], b | lsu atomic
+atom{.<sem>}{.<scope>}{.<space: global shared shared::cta>}{.<scope2>}.<op: min max>.<type: u32 s32 u64 s64> | d, [a], b | lsu atomic
+red{.<sem>}{.<scope>}{.<space: global shared shared::cta>}{.<scope2>}.<op: and or xor>.<type: b32 b64> | [a], b | lsu reduction
+red{.<sem>}{.<scope>}{.<space: global shared shared::cta>}{.<scope2>}.<op: add>.<type: u32 s32 u64 f32 f64> | [a], b | lsu reduction
+red{.<sem>}{.<scope>}{.<space: global shared shared::cta>}{.<scope2>}.<op: inc dec>.<type: u32> | [a], b | lsu reduction
+red{.<sem>}{.<scope>}{.<space: global shared shared::cta>}{.<scope2>}.<op: min max>.<type: u32 s32 u64 s64> | [a], b | lsu reduction
+vote.sync.<mode: all any uni>.<type: pred>                  | p, a, e:u32   | control vote
+vote.sync.<mode: ballot>.<type: b32>                        | d, a:pred, e:u32 | control vote
+match.<mode: any>.sync.<type: b32 b64>                      | d:b32, a, e:u32 | control vote
+match.<mode: all>.sync.<type: b32 b64>                      | d|p:b32, a, e:u32 | control vote
+activemask.<type: b32>                                      | d             | control vote
+redux.sync.<op: add min max>.<type: u32 s32>                | d, a, e:u32   | int vote
+redux.sync.<op: and or xor>.<type: b32>                     | d, a, e:u32   | int vote
+elect.sync                                                  | d|p:b32, e:u32 | control vote
+
+== miscellaneous-instructions | control other
+trap                                                        |
+brkpt                                                       |
+nanosleep.<type: u32>                                       | a
+pmevent{.mask}                                              | a:imm
+"""

@@ -1,0 +1,366 @@
+"""What an instruction is: its row of the table, read into a `Form`.
+
+Both engines, the flow graph and the models look at an instruction through its form. What has no row is refused by name,
+with its line: nothing is skipped or guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+
+from gpulab.errors import UnsupportedInstruction
+from gpulab.ptx.isa import SETS, TABLE
+from gpulab.ptx.syntax import (
+    Address,
+    Group,
+    Immediate,
+    Instruction,
+    Negated,
+    Operand,
+    Pair,
+    Register,
+    Special,
+    Symbol,
+)
+from gpulab.ptx.types import TYPE_BYTES
+
+FLOPS_OF_KIND = {"fadd": 1, "fmul": 1, "ffma": 2, "dadd": 1, "dmul": 1, "dfma": 2, "hadd": 1, "hmul": 1, "hfma": 2}
+_MEMORY_KINDS = ("load", "store", "atomic", "reduction")
+_WIDER = {"u16": "u32", "u32": "u64", "s16": "s32", "s32": "s64"}
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What one operand is for.
+
+    Attributes
+    ----------
+    name : str
+        Its letter in the table.
+    type : str
+        Type in which it is read or written; ``imm``, ``label``, ``list``, ``address`` or ``call`` for what has none.
+    shape : str
+        ``scalar``, ``vector`` (a group if the form has a vector width), ``pack`` (a scalar or a group), ``address``,
+        ``pair`` (a destination, perhaps with a predicate beside it), ``label``, ``list``, ``call``.
+    written : bool
+        Whether it is a destination.
+    optional : bool
+    """
+
+    name: str
+    type: str
+    shape: str = "scalar"
+    written: bool = False
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One row of the table, with its choices made.
+
+    Attributes
+    ----------
+    opcode : str
+    type, source_type : str or None
+        Type of the operation, e.g. ``s32``, and of the source where it differs (`cvt`, `set`, `slct`, `dp4a`).
+    space : str or None
+        ``global``, ``shared``, ``local``, ``param``, ``const`` or ``generic`` for memory accesses, and the space named by
+        `cvta` and `isspacep`; None for all else.
+    vector : int
+        Elements per lane: 1, 2 or 4.
+    access_bytes : int
+        Bytes per lane of a memory access, 0 for all else.
+    pipe : str
+        ``fp32``, ``fp64``, ``fp16``, ``int``, ``sfu``, ``lsu``, ``uniform``, ``control``, ``barrier``, ``move``, ``convert``.
+    kind : str
+        ``fadd`` … ``hfma``, ``integer``, ``conversion``, ``load``, ``store``, ``atomic``, ``reduction``, ``branch``,
+        ``barrier``, ``shuffle``, ``vote``, ``move``, ``special``, ``other``.
+    flops : int
+        FLOP per thread: 1 for add and mul, 2 for fma, twice that for packed halves, else 0.
+    rounding : str or None
+        ``rn``, ``rz``, ``rm``, ``rp``, ``rna``, or to an integral value ``rni``, ``rzi``, ``rmi``, ``rpi``. Float additions,
+        multiplications and conversions to a float without one have ``rn``.
+    comparison, boolean : str or None
+        Of `set` and `setp`: ``lt``, … and ``and``, ``or``, ``xor``.
+    mode : str or None
+        What else tells forms of an opcode apart: ``lo``, ``hi``, ``wide``, ``approx``, ``full``, ``wrap``, ``clamp``, ``up``,
+        ``idx``, ``all``, ``ballot``, ``to``, ``sync``, ``red``, ``warp``, …
+    operation : str or None
+        Of atomics and reductions: ``add``, ``cas``, …; of `testp` the property; of `shf` the direction.
+    semantics, scope, cache : str or None
+        Memory ordering, its scope, and the cache operator.
+    ftz, saturate, carry_out, nan, relu, non_coherent, shift_amount : bool
+        ``.ftz``, ``.sat``, ``.cc``, ``.NaN``, ``.relu``, ``.nc``, ``.shiftamt``.
+    roles : tuple of Role
+        One for each operand.
+    section : str
+        Anchor of the section in the PTX manual.
+    syntax : str
+        The row's first column.
+    """
+
+    opcode: str
+    type: str | None
+    source_type: str | None
+    space: str | None
+    vector: int
+    access_bytes: int
+    pipe: str
+    kind: str
+    flops: int
+    rounding: str | None
+    comparison: str | None
+    boolean: str | None
+    mode: str | None
+    operation: str | None
+    semantics: str | None
+    scope: str | None
+    cache: str | None
+    ftz: bool
+    saturate: bool
+    carry_out: bool
+    nan: bool
+    relu: bool
+    non_coherent: bool
+    shift_amount: bool
+    roles: tuple[Role, ...]
+    section: str
+    syntax: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the table."""
+
+    syntax: str
+    operands: str
+    pipe: str
+    kind: str
+    section: str
+    pattern: re.Pattern[str]
+
+
+@lru_cache(maxsize=1)
+def rows() -> dict[str, tuple[Row, ...]]:
+    """The table's rows by opcode, in its order."""
+    found: dict[str, list[Row]] = {}
+    for row in _read_table():
+        found.setdefault(re.match(r"\w+", row.syntax)[0], []).append(row)  # type: ignore[index]
+    return {opcode: tuple(entries) for opcode, entries in found.items()}
+
+
+def _read_table() -> Iterator[Row]:
+    family, defaults = "", ""
+    for line in filter(None, TABLE.splitlines()):
+        if line.startswith("=="):
+            family, defaults = (part.strip() for part in line[2:].split("|"))
+            continue
+        # A single | separates columns only with blanks around it; d|p has none.
+        syntax, operands, *rest = (part.strip() for part in re.split(r"\s\|(?:\s|$)", line))
+        pipe, kind = (rest[0] if rest else defaults).split()
+        opcode = re.match(r"\w+", syntax)[0]  # type: ignore[index]
+        yield Row(syntax, operands, pipe, kind, f"{family}-{opcode}", _pattern(syntax))
+
+
+def _pattern(syntax: str) -> re.Pattern[str]:
+    """The regular expression of a row: a named group for each ``<choice>``, an optional one for each ``{}``."""
+    pieces = re.split(r"<([^>]*)>", syntax)
+    literals = [re.escape(piece).replace(r"\{", "(?:").replace(r"\}", ")?") for piece in pieces[::2]]
+    choices = [_choice(piece) for piece in pieces[1::2]]
+    return re.compile("".join(piece for pair in zip(literals, [*choices, ""], strict=True) for piece in pair))
+
+
+def _choice(text: str) -> str:
+    name, _, words = text.partition(":")
+    alternatives = " ".join(SETS.get(word, word) for word in (words or name).split()).split()
+    return f"(?P<{name}>{'|'.join(re.escape(word) for word in alternatives)})"
+
+
+def form(instruction: Instruction) -> Form:
+    """Look up what an instruction is.
+
+    Raises
+    ------
+    UnsupportedInstruction
+        If the table has no such form, or its operands do not fit it.
+    """
+    found = _form(instruction.opcode, instruction.modifiers)
+    if found is None:
+        raise UnsupportedInstruction(_refusal(instruction), instruction.span.line)
+    problem = _operand_problem(found, instruction)
+    if problem:
+        raise UnsupportedInstruction(f"{_place(instruction)}: {problem}", instruction.span.line)
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _form(opcode: str, modifiers: tuple[str, ...]) -> Form | None:
+    spelling = ".".join((opcode, *modifiers))
+    for row in rows().get(opcode, ()):
+        match = row.pattern.fullmatch(spelling)
+        if match:
+            return _make_form(row, opcode, modifiers, match.groupdict())
+    return None
+
+
+def _make_form(row: Row, opcode: str, modifiers: tuple[str, ...], choices: dict[str, str | None]) -> Form:
+    type_name, source_type = choices.get("type"), choices.get("stype")
+    vector = int(choices["vec"][1]) if choices.get("vec") else 1  # type: ignore[index]
+    is_memory = row.kind in _MEMORY_KINDS
+    space = (choices.get("space") or "").partition("::")[0] or ("generic" if is_memory else None)
+    flops = FLOPS_OF_KIND.get(row.kind, 0) * (2 if (type_name or "").endswith("x2") else 1)
+    return Form(
+        opcode=opcode,
+        type=type_name,
+        source_type=source_type,
+        space=space,
+        vector=vector,
+        access_bytes=vector * TYPE_BYTES[type_name] if is_memory and type_name else 0,
+        pipe="uniform" if is_memory and space in ("param", "const") else row.pipe,
+        kind=row.kind,
+        flops=flops,
+        rounding=choices.get("rnd") or _default_rounding(row, type_name),
+        comparison=choices.get("cmp"),
+        boolean=choices.get("bool"),
+        mode=choices.get("mode"),
+        operation=choices.get("op"),
+        semantics=choices.get("sem"),
+        scope=choices.get("scope") or choices.get("scope2"),
+        cache=choices.get("cache"),
+        ftz="ftz" in modifiers,
+        saturate="sat" in modifiers,
+        carry_out="cc" in modifiers,
+        nan="NaN" in modifiers,
+        relu="relu" in modifiers,
+        non_coherent="nc" in modifiers,
+        shift_amount="shiftamt" in modifiers,
+        roles=tuple(_read_roles(row.operands, type_name, source_type)),
+        section=row.section,
+        syntax=row.syntax,
+    )
+
+
+def _default_rounding(row: Row, type_name: str | None) -> str | None:
+    if row.kind in FLOPS_OF_KIND or (row.kind == "conversion" and type_name in ("f16", "f32", "f64")):
+        return "rn"
+    return None
+
+
+def _read_roles(operands: str, type_name: str | None, source_type: str | None) -> Iterator[Role]:
+    for text in filter(None, (part.strip() for part in operands.split(","))):
+        optional = text.endswith("?")
+        name, _, note = text.rstrip("?").partition(":")
+        letter = name.strip("[](){}")
+        if letter in ("label", "list"):
+            yield Role(letter, letter, letter)
+        elif letter in ("returns", "target", "arguments", "prototype"):
+            yield Role(letter, "call", "call", optional=optional)
+        elif name[0] == "[":
+            yield Role(letter, "address", "address")
+        else:
+            written = letter in ("d", "p", "d|p", "p|q")
+            is_predicate = letter in ("p", "p|q")
+            shape = {"(": "vector", "{": "pack"}.get(name[0], "pair" if "|" in name else "scalar")
+            yield Role(letter, "pred" if is_predicate else _role_type(note, type_name, source_type), shape, written, optional)
+
+
+def _role_type(note: str, type_name: str | None, source_type: str | None) -> str:
+    if note == "w":
+        return _WIDER[type_name]  # type: ignore[index]
+    if note == "s":
+        return source_type or ""
+    return note or type_name or ""
+
+
+_SHAPES: dict[str, tuple[type, ...]] = {
+    "scalar": (Register, Special, Immediate, Symbol),
+    "pack": (Register, Special, Immediate, Symbol, Group, Negated),
+    "pair": (Register, Pair),
+    "address": (Address,),
+    "label": (Symbol,),
+    "list": (Symbol,),
+    "call": (Group, Symbol, Register),
+}
+
+
+def _operand_problem(form: Form, instruction: Instruction) -> str | None:
+    """Why the operands do not fit, or None."""
+    operands, roles = instruction.operands, form.roles
+    fewest = sum(not role.optional for role in roles)
+    if not fewest <= len(operands) <= len(roles):
+        return f"'{instruction.text}' has {len(operands)} operands, but {form.syntax} takes {fewest}."
+    for operand, role in zip(operands, roles, strict=False):
+        if not _fits(operand, role, form.vector):
+            return f"Operand '{role.name}' of '{instruction.text}' does not fit {form.syntax}."
+    if form.boolean is not None and len(operands) < len(roles):
+        return f"'{instruction.text}' needs a predicate to combine with."
+    return None
+
+
+def _fits(operand: Operand, role: Role, vector: int) -> bool:
+    if role.shape == "vector":
+        if vector == 1:
+            return isinstance(operand, _SHAPES["scalar"])
+        return isinstance(operand, Group) and len(operand.elements) == vector
+    if role.type == "imm":
+        return isinstance(operand, Immediate)
+    if role.written and role.shape == "scalar":
+        return isinstance(operand, Register)
+    if role.type == "pred" and isinstance(operand, Negated):
+        return True
+    return isinstance(operand, _SHAPES[role.shape])
+
+
+def _place(instruction: Instruction) -> str:
+    place = f"PTX line {instruction.span.line}"
+    if instruction.location is not None:
+        place += f" ({instruction.location.file}, line {instruction.location.line})"
+    return place
+
+
+def _refusal(instruction: Instruction) -> str:
+    spelling = ".".join((instruction.opcode, *instruction.modifiers))
+    message = f"{_place(instruction)}: the emulator does not support '{spelling}' (in '{instruction.text}')."
+    forms = rows().get(instruction.opcode)
+    if forms:
+        return f"{message} Supported forms: {'; '.join(row.syntax for row in forms)}."
+    near = get_close_matches(instruction.opcode, rows(), 3)
+    return message + (f" Near names that it has: {', '.join(near)}." if near else " Run this kernel on a CUDA GPU.")
+
+
+def written_registers(instruction: Instruction, form: Form) -> Iterator[str]:
+    """Names of the registers that an instruction writes, without the sink."""
+    for operand, role in zip(instruction.operands, form.roles, strict=False):
+        if role.written:
+            yield from registers_in(operand)
+
+
+def read_registers(instruction: Instruction, form: Form) -> Iterator[str]:
+    """Names of the registers that an instruction reads: its sources, its addresses and its guard."""
+    if instruction.guard is not None:
+        yield instruction.guard.register.name
+    for operand, role in zip(instruction.operands, form.roles, strict=False):
+        if not role.written:
+            yield from registers_in(operand)
+
+
+def registers_in(operand: Operand) -> Iterator[str]:
+    """Names of the registers in an operand, without the sink."""
+    if isinstance(operand, Register):
+        if operand.name != "_":
+            yield operand.name
+    elif isinstance(operand, Negated):
+        yield operand.register.name
+    elif isinstance(operand, Pair):
+        yield from registers_in(operand.first)
+        yield from registers_in(operand.second)
+    elif isinstance(operand, Address):
+        if isinstance(operand.base, Register):
+            yield operand.base.name
+    elif isinstance(operand, Group):
+        for element in operand.elements:
+            yield from registers_in(element)
