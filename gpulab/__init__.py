@@ -14,14 +14,14 @@ _HOMES = {
     "gpulab.errors": ("GpulabError", "KernelFault", "CompileError", "LaunchError", "ArgumentError"),
     "gpulab.gpus": ("gpus", "gpu", "Gpu"),
     "gpulab.devices": ("use", "current"),
-    "gpulab.kernels": ("kernels",),
     "gpulab.launchables": ("RawKernel", "PtxKernel"),
     "gpulab.models": ("occupancy",),
     "gpulab.profiler": ("profile", "compare"),
     "gpulab.panels": ("explore",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
-_SUBMODULES = ("cuda",)
+# `gpulab.kernels` is a package that can be called: gpulab.kernels() lists the ladders.
+_SUBMODULES = ("cuda", "kernels")
 
 __all__ = ["__version__", *_HOME_OF, *_SUBMODULES]
 
