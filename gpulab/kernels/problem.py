@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from gpulab.errors import ArgumentError, GpulabError
-from gpulab.kernels.records import Ladder, Rung, Step
 from gpulab.kernels.parameters import Value
+from gpulab.kernels.records import Ladder, Rung, Step
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ LADDER = Ladder(
     problem="Sum n float32.",
     module=__name__,
     parameters=(
-        Parameter(name="n", default=1 << 22, meaning="elements", range=(1, 1 << 26), scale="log2"),
+        Parameter(name="n", default=1 << 22, meaning="elements", range=(1, 1 << 24), scale="log2"),
         Parameter(
             name="block",
             default=256,

@@ -1,4 +1,4 @@
-// copy: which thread touches which element. The same bytes, five ways to walk them.
+// copying: which thread touches which element. The same bytes, five ways to walk them.
 
 #define FIELDS 4  // floats of a particle: x, y, z and mass
 

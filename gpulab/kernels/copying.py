@@ -1,7 +1,8 @@
-"""copy: which thread touches which element. The same bytes, five ways to walk them.
+"""copying: which thread touches which element. The same bytes, five ways to walk them.
 
 Every rung copies all `n` floats of `x` to `y`; only the assignment of elements to threads differs. What the 32 lanes of
-a warp touch at the same moment decides how many 32-byte sectors move.
+a warp touch at the same moment decides how many 32-byte sectors move. (The ladder is called ``copy``; a file ``copy.py``
+would hide Python's own `copy` from programs that run in this folder.)
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ LADDER = Ladder(
     problem="Copy n float32 from x to y.",
     module=__name__,
     parameters=(
-        Parameter(name="n", default=1 << 22, meaning="elements", range=(1, 1 << 26), scale="log2"),
+        Parameter(name="n", default=1 << 22, meaning="elements", range=(1, 1 << 24), scale="log2"),
         Parameter(
             name="block",
             default=256,
