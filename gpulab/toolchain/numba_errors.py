@@ -1,0 +1,92 @@
+"""What Numba complains of, in words for the person who wrote the kernel, with the line of their own source."""
+
+from __future__ import annotations
+
+import dis
+import linecache
+import re
+import types
+from collections.abc import Iterator
+from typing import Any
+
+_HINTS = (
+    ("readonly array", "The array is read-only, so a kernel must not write to it. Pass a writable one, e.g. x.copy()."),
+    ("shared.array", "The shape of cuda.shared.array must be a constant: a number, or a global or closure variable "
+                     "that holds an int. Sizes known only at the launch: shape 0 and dynamic shared memory."),
+    ("local.array", "The shape of cuda.local.array must be a constant: a number, or a global or closure variable."),
+    ("Cannot unify", "A variable must keep one type: give the two values different names, or convert them to one type."),
+    ("IMPORT_NAME", "A kernel cannot import. Put the import at the top of the file."),
+    ("unicode_type", "A GPU kernel has no strings (except as arguments of print)."),
+)  # fmt: skip
+
+
+def explain(error: BaseException, function: types.FunctionType) -> str:
+    """The message of a `CompileError`: what is wrong, the user's line, a hint where there is one."""
+    if "must have void return type" in str(error):
+        what = "a kernel cannot return a value: write the result into an array argument"
+        place: tuple[str, int] | None = (function.__code__.co_filename, _line_of_return(function.__code__))
+    else:
+        what, place = _summary(error), _place(error, function)
+    parts = [f"{function.__name__} does not compile: {what}"]
+    if place is not None:
+        line = linecache.getline(*place).strip()
+        parts.append(f"  {place[0]}, line {place[1]}:" + (f"\n      {line}" if line else ""))
+    hint = next((hint for sign, hint in _HINTS if sign in str(error)), None)
+    return "\n".join([*parts, hint] if hint else parts)
+
+
+def _summary(error: BaseException) -> str:
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+    text = re.sub(r"^Failed in \w+ mode pipeline \(step: [^)]*\)\s*", "", text).strip()
+    missing = re.search(r"No implementation of function Function\(<.*?(?:function )?([\w.]+)(?: at \w+)?>\).*?>>> ([^\n]+)",
+                        text, re.S)  # fmt: skip
+    if missing:
+        reasons = dict.fromkeys(re.findall(r"specific error:\s*\n\s*(?:\w+Error: )?([^\n]+)", text))
+        shown = re.sub(r"Literal\[(\w+)\]\(([^)]*)\)", r"\1 \2", missing[2].strip())
+        return "; ".join([f"Numba has no {shown}", *reasons])
+    text = re.sub(r"\n*\s*File \"[^\"]*\", line \d+:.*", "", text, flags=re.S)
+    text = re.sub(r"\n?During: .*|\. Raised from .*", "", text, flags=re.S).strip()
+    if isinstance(error, (AttributeError, KeyError, AssertionError)):
+        # These come from inside Numba: the construct is one that its CUDA compiler does not know.
+        return f"Numba's CUDA compiler does not support what the kernel does here ({type(error).__name__}: {text})"
+    return text or type(error).__name__
+
+
+def _place(error: BaseException, function: types.FunctionType) -> tuple[str, int] | None:
+    """File and line that the error is about: the innermost source location that Numba was working on."""
+    mentioned = re.search(r"(?:File \"|defined at |Raised from )([^\"\n]+?)(?:\", line | \()(\d+)", str(error))
+    places = list(_locations(error))
+    own = [place for place in places if not place[0].startswith("<numba")]
+    if own:
+        return own[-1]
+    if mentioned:
+        return mentioned[1], int(mentioned[2])
+    return function.__code__.co_filename, function.__code__.co_firstlineno
+
+
+def _locations(error: BaseException) -> Iterator[tuple[str, int]]:
+    """Source locations in the local variables of the frames that the error came through, outermost first."""
+    traceback = error.__traceback__
+    while traceback is not None:
+        local = traceback.tb_frame.f_locals
+        if "numba" in traceback.tb_frame.f_code.co_filename:
+            for value in (local.get("loc"), *(_loc_of(local.get(name)) for name in ("inst", "stmt", "constraint"))):
+                if isinstance(getattr(value, "line", None), int) and isinstance(getattr(value, "filename", None), str):
+                    yield value.filename, value.line
+        traceback = traceback.tb_next
+
+
+def _loc_of(value: Any) -> Any:
+    return getattr(value, "loc", None)
+
+
+def _line_of_return(code: types.CodeType) -> int:
+    """The line of a ``return`` with a value."""
+    line, previous = code.co_firstlineno, None
+    for instruction in dis.get_instructions(code):
+        here = instruction.positions.lineno if instruction.positions else None
+        gives_none = instruction.argval is None if instruction.opname == "RETURN_CONST" else previous == ("LOAD_CONST", None)
+        if instruction.opname.startswith("RETURN_") and instruction.opname != "RETURN_GENERATOR" and not gives_none:
+            return here or line
+        previous = (instruction.opname, instruction.argval)
+    return line
