@@ -1,6 +1,6 @@
 """The kernel ladders. A ladder is one topic file and its ``.cu``; it is found by itself.
 
-The package is callable, so that ``gpulab.kernels()`` lists the ladders and ``gpulab.kernels.transpose`` is the topic.
+``gpulab.kernels()`` lists the ladders, ``gpulab.kernels.ladder("transpose")`` finds one.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ import difflib
 import functools
 import importlib
 import pkgutil
-import sys
-import types
 
+from gpulab.callable_package import make_callable
 from gpulab.errors import GpulabError
 from gpulab.kernels.claim import Claim
 from gpulab.kernels.parameters import Parameter
@@ -62,11 +61,4 @@ def ladder(name: str) -> Ladder:
     raise GpulabError(f"There is no ladder {name!r}. {hint}The ladders are: {', '.join(ladders)}.")
 
 
-class _CallablePackage(types.ModuleType):
-    """Importing this package binds it to ``gpulab.kernels``, where users expect the function of the same name."""
-
-    def __call__(self) -> list[Ladder]:
-        return kernels()
-
-
-sys.modules[__name__].__class__ = _CallablePackage
+make_callable(__name__, kernels)
