@@ -29,6 +29,9 @@ from gpulab.ptx.syntax import (
 from gpulab.ptx.types import TYPE_BYTES
 
 FLOPS_OF_KIND = {"fadd": 1, "fmul": 1, "ffma": 2, "dadd": 1, "dmul": 1, "dfma": 2, "hadd": 1, "hmul": 1, "hfma": 2}
+CARRY = "%carry"
+"""The carry flag of `add.cc` and its kin, a predicate register to all that follows the parser."""
+
 _MEMORY_KINDS = ("load", "store", "atomic", "reduction")
 _WIDER = {"u16": "u32", "u32": "u64", "s16": "s32", "s32": "s64"}
 
@@ -258,7 +261,7 @@ def _read_roles(operands: str, type_name: str | None, source_type: str | None) -
         if letter in ("label", "list"):
             yield Role(letter, letter, letter)
         elif letter in ("returns", "target", "arguments", "prototype"):
-            yield Role(letter, "call", "call", optional=optional)
+            yield Role(letter, "call", "call", letter == "returns", optional)
         elif name[0] == "[":
             yield Role(letter, "address", "address")
         else:
@@ -337,6 +340,8 @@ def written_registers(instruction: Instruction, form: Form) -> Iterator[str]:
     for operand, role in zip(instruction.operands, form.roles, strict=False):
         if role.written:
             yield from registers_in(operand)
+    if form.carry_out:
+        yield CARRY
 
 
 def read_registers(instruction: Instruction, form: Form) -> Iterator[str]:
@@ -346,6 +351,8 @@ def read_registers(instruction: Instruction, form: Form) -> Iterator[str]:
     for operand, role in zip(instruction.operands, form.roles, strict=False):
         if not role.written:
             yield from registers_in(operand)
+    if form.opcode in ("addc", "subc", "madc"):
+        yield CARRY
 
 
 def registers_in(operand: Operand) -> Iterator[str]:

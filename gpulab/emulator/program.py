@@ -1,0 +1,240 @@
+"""`Program`: one kernel, made ready for either engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpulab.emulator.memory import Memory
+from gpulab.errors import GpulabError, UnsupportedInstruction
+from gpulab.ptx.cfg import FlowGraph, flow
+from gpulab.ptx.inline import BUILT_INS, inline_calls
+from gpulab.ptx.opcodes import Form, form, read_registers
+from gpulab.ptx.syntax import Address, Function, Group, Instruction, Module, Operand, Register, Symbol, Variable
+from gpulab.ptx.types import TYPE_BYTES, is_float
+
+DYNAMIC_SHARED_ALIGN = 16
+
+
+@dataclass(frozen=True)
+class Program:
+    """One kernel of a module, calls inlined, variables laid out.
+
+    Attributes
+    ----------
+    function : Function
+        The kernel; its instructions are what `Counters` count.
+    forms : tuple of Form
+        One for each instruction.
+    graph : FlowGraph
+    parameters : dict of str to (int, int)
+        Parameter name to byte offset and size in the parameter buffer: declared order, natural alignment.
+    parameter_bytes : int
+    shared : dict of str to int
+        Shared array to its offset in the block's shared memory. Dynamic arrays begin behind the static ones.
+    static_shared_bytes : int
+    local : dict of str to int
+        Local array to its offset in a lane's local memory.
+    local_bytes : int
+        Of each lane.
+    module : Module
+    order_sensitive : bool
+        Whether results may depend on the order of blocks: float atomics, atomics whose result is used, exchanges,
+        `printf`.
+    """
+
+    function: Function
+    forms: tuple[Form, ...]
+    graph: FlowGraph
+    parameters: dict[str, tuple[int, int]]
+    parameter_bytes: int
+    shared: dict[str, int]
+    static_shared_bytes: int
+    local: dict[str, int]
+    local_bytes: int
+    module: Module
+    order_sensitive: bool
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a launch is run.
+
+    Attributes
+    ----------
+    count : bool
+        Fill the counters; without, they stay zero except for blocks, warps and threads.
+    blocks : sequence of int, optional
+        Linear numbers of the blocks to run, ascending; all of them if None.
+    time_limit_s : float
+        Seconds after which the launch ends with a `TimeLimitError`.
+    threads : int, optional
+        CPU threads that the compiled engine may use.
+    """
+
+    count: bool = True
+    blocks: Sequence[int] | None = None
+    time_limit_s: float = 60.0
+    threads: int | None = None
+
+
+def load(module: Module, entry: str) -> Program:
+    """Prepare a kernel of a module.
+
+    Raises
+    ------
+    GpulabError
+        If the module has no such kernel.
+    UnsupportedInstruction
+        For the first instruction that the emulator does not have.
+    """
+    found = module.functions.get(entry)
+    if found is None or not found.is_entry:
+        raise GpulabError(f"The PTX has no kernel '{entry}'. It has: {', '.join(module.entries) or 'none'}.")
+    function = inline_calls(module, entry)
+    forms = tuple(form(instruction) for instruction in function.instructions)
+    _check_registers(function, forms)
+    parameters, parameter_bytes = _lay_out(function.parameters)
+    shared_variables = _used_shared(module, function)
+    static, static_bytes = _lay_out(v for v in shared_variables if not v.extern)
+    dynamic_start = -(-static_bytes // DYNAMIC_SHARED_ALIGN) * DYNAMIC_SHARED_ALIGN
+    local, local_bytes = _lay_out(v for v in function.variables.values() if v.space in ("local", "param"))
+    _check_symbols(module, function)
+    return Program(
+        function=function,
+        forms=forms,
+        graph=flow(function, forms),
+        parameters=parameters,
+        parameter_bytes=parameter_bytes,
+        shared={name: offset for name, (offset, _) in static.items()}
+        | {variable.name: dynamic_start for variable in shared_variables if variable.extern},
+        static_shared_bytes=static_bytes,
+        local={name: offset for name, (offset, _) in local.items()},
+        local_bytes=local_bytes,
+        module=module,
+        order_sensitive=_is_order_sensitive(function, forms),
+    )
+
+
+def _lay_out(variables: Iterable[Variable]) -> tuple[dict[str, tuple[int, int]], int]:
+    """Offset and size of each variable, one after another with natural alignment, and the total size."""
+    places: dict[str, tuple[int, int]] = {}
+    end = 0
+    for variable in variables:
+        start = -(-end // variable.align) * variable.align
+        places[variable.name] = (start, variable.size)
+        end = start + variable.size
+    return places, end
+
+
+# ---- names
+
+
+def symbols_in(operand: Operand) -> Iterator[Symbol]:
+    """Symbols in an operand."""
+    if isinstance(operand, Symbol):
+        yield operand
+    elif isinstance(operand, Address) and isinstance(operand.base, Symbol):
+        yield operand.base
+    elif isinstance(operand, Group):
+        for element in operand.elements:
+            yield from symbols_in(element)
+
+
+def _used_shared(module: Module, function: Function) -> list[Variable]:
+    """Shared arrays that the kernel uses, those of the module first, in declared order."""
+    used = {symbol.name for each in function.instructions for operand in each.operands for symbol in symbols_in(operand)}
+    candidates = [*module.variables.values(), *function.variables.values()]
+    return [variable for variable in candidates if variable.space == "shared" and variable.name in used]
+
+
+def _check_symbols(module: Module, function: Function) -> None:
+    known = set(function.labels) | set(function.branch_targets) | set(function.variables) | set(BUILT_INS)
+    known |= {parameter.name for parameter in function.parameters}
+    known |= {name for name, variable in module.variables.items() if not variable.extern or variable.space == "shared"}
+    for instruction in function.instructions:
+        for operand in instruction.operands:
+            for symbol in symbols_in(operand):
+                if symbol.name not in known:
+                    raise _refusal(instruction, f"'{symbol.name}' is not defined in this module.")
+                if instruction.opcode == "call" and symbol.name not in BUILT_INS:
+                    raise _refusal(instruction, "arguments of a built-in must be scalars.")
+
+
+# ---- registers
+
+
+def _check_registers(function: Function, forms: Sequence[Form]) -> None:
+    for instruction, its_form in zip(function.instructions, forms, strict=True):
+        for operand, role in zip(instruction.operands, its_form.roles, strict=False):
+            if isinstance(operand, Register) and operand.name != "_" and role.type in TYPE_BYTES:
+                _check_register(instruction, its_form, operand, role.type, function.registers)
+
+
+def _check_register(
+    instruction: Instruction, its_form: Form, register: Register, type_name: str, registers: dict[str, str]
+) -> None:
+    declared = registers[register.name]
+    fits = TYPE_BYTES[declared] == TYPE_BYTES[type_name] and (declared == "pred") == (type_name == "pred")
+    # Loads, stores and conversions take registers wider than the type (PTX ISA 9.4.1).
+    if its_form.opcode in ("ld", "ldu", "st", "cvt") and declared != "pred" and not is_float(type_name):
+        fits = TYPE_BYTES[declared] >= TYPE_BYTES[type_name]
+    if not fits:
+        raise _refusal(instruction, f"register {register.name} has type .{declared}, but .{type_name} is needed.")
+
+
+def _refusal(instruction: Instruction, message: str) -> UnsupportedInstruction:
+    line = instruction.span.line
+    return UnsupportedInstruction(f"PTX line {line}: '{instruction.text}': {message}", line)
+
+
+# ---- order of blocks
+
+
+def _is_order_sensitive(function: Function, forms: Sequence[Form]) -> bool:
+    read = {name for pair in zip(function.instructions, forms, strict=True) for name in read_registers(*pair)}
+    return any(
+        _depends_on_order(instruction, its_form, read)
+        for instruction, its_form in zip(function.instructions, forms, strict=True)
+    )
+
+
+def _depends_on_order(instruction: Instruction, its_form: Form, read: set[str]) -> bool:
+    if its_form.opcode == "call":
+        return instruction.operands[1] == Symbol("vprintf")
+    if its_form.kind not in ("atomic", "reduction") or its_form.space == "shared":
+        return False
+    destination = instruction.operands[0]
+    result_used = its_form.kind == "atomic" and isinstance(destination, Register) and destination.name in read
+    return result_used or its_form.operation in ("exch", "cas") or is_float(its_form.type or "")
+
+
+# ---- module variables
+
+
+def place_variables(module: Module, memory: Memory) -> dict[str, int]:
+    """Put the module's global and constant variables into memory, with their initial values.
+
+    Returns
+    -------
+    dict of str to int
+        Virtual address by name.
+    """
+    variables = [v for v in module.variables.values() if v.space in ("global", "const") and not v.extern]
+    contents = {v.name: np.zeros(v.size, np.uint8) for v in variables}
+    symbols = {
+        v.name: memory.adopt(contents[v.name], v.name, writable=v.space == "global").address for v in variables
+    }
+    functions = {name: 16 * number for number, name in enumerate(module.functions, 1)}
+    for variable in variables:
+        host = contents[variable.name]
+        if variable.initial:
+            host[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
+        for offset, symbol, _ in variable.relocations:
+            # A function's address is never called, only compared; any number of its own will do.
+            address = symbols.get(symbol.name, functions.get(symbol.name, 0)) + symbol.offset
+            width = variable.size // max(variable.count, 1)
+            host[offset : offset + width] = np.frombuffer(address.to_bytes(8, "little"), np.uint8)[:width]
+    return symbols
