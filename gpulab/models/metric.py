@@ -1,0 +1,53 @@
+"""`Metric`: a row of the table of metrics, and what its value is computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from gpulab.gpus import Gpu
+from gpulab.models.occupancy import Occupancy
+from gpulab.models.run import KernelRun
+from gpulab.models.tally import Tally
+from gpulab.models.traffic import Traffic
+
+Value = int | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What metrics are computed from."""
+
+    run: KernelRun
+    tally: Tally
+    gpu: Gpu
+    occupancy: Occupancy
+    traffic: Traffic
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One row of the table.
+
+    Attributes
+    ----------
+    name, unit, meaning : str
+    how : str
+        ``emulated`` (exact for the PTX), ``modeled`` (an estimate) or ``launch`` (a fact of the launch and ptxas).
+    value : callable
+        Computes it from `Sources`; None where the run does not determine it.
+    absent : str
+        Why it may be missing.
+    """
+
+    name: str
+    unit: str
+    meaning: str
+    how: str
+    value: Callable[[Sources], Value] = field(compare=False, repr=False)
+    absent: str = ""
+
+
+def ratio(part: float, whole: float, factor: float = 1.0) -> float | None:
+    """``factor * part / whole``, or None if there is no whole."""
+    return factor * part / whole if whole else None

@@ -1,0 +1,60 @@
+"""Metrics under Nsight Compute's names: the table, and the values of one launch.
+
+Counts are exact for the PTX. The names are those that OLCF's CUDA training and NERSC's timemory map to nvprof's metrics; the
+Nsight Compute Profiling Guide defines them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import NoReturn
+
+from gpulab.errors import GpulabError
+from gpulab.gpus import Gpu
+from gpulab.models.metric import Metric, Sources
+from gpulab.models.metrics_memory import memory_rows
+from gpulab.models.metrics_work import work_rows
+from gpulab.models.occupancy import Occupancy
+from gpulab.models.run import KernelRun
+from gpulab.models.traffic import Traffic
+
+__all__ = ["METRICS", "Metric", "Metrics", "UnknownMetric", "metrics"]
+
+METRICS: dict[str, Metric] = {row.name: row for row in (*memory_rows(), *work_rows())}
+
+
+class UnknownMetric(GpulabError, KeyError):
+    """A metric that does not exist, or that this run does not determine."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class Metrics(dict[str, "int | float"]):
+    """Metric values by name. A known zero is 0; what the run does not determine is absent, and asking for it says why."""
+
+    def __missing__(self, name: str) -> NoReturn:
+        if name in METRICS:
+            raise UnknownMetric(
+                f"This run does not determine {name} ({METRICS[name].meaning}): "
+                f"{METRICS[name].absent or 'nothing happened that it could be computed from'}."
+            )
+        near = difflib.get_close_matches(name, METRICS, n=3, cutoff=0.6)
+        hint = f"Did you mean {' or '.join(near)}?" if near else "gpulab.models.metrics.METRICS lists all of them."
+        raise UnknownMetric(f"There is no metric {name!r}. {hint}")
+
+
+def metrics(run: KernelRun, gpu: Gpu, occupancy: Occupancy, traffic: Traffic) -> Metrics:
+    """All metrics that the run determines.
+
+    Parameters
+    ----------
+    run : KernelRun
+    gpu : Gpu
+        Decides the occupancy and the modeled L2 and DRAM metrics; counters are the same on every GPU.
+    occupancy : Occupancy
+    traffic : Traffic
+    """
+    sources = Sources(run, run.tally(), gpu, occupancy, traffic)
+    values = {name: metric.value(sources) for name, metric in METRICS.items()}
+    return Metrics({name: value for name, value in values.items() if value is not None})

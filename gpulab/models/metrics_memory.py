@@ -1,0 +1,211 @@
+"""Rows of the table of metrics: global, local and shared memory, and the modeled caches.
+
+Where hardware counters carry noise (shared memory), the values are those of Nsight Compute's SASS counters, which derive
+from addresses as ours do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gpulab.models.access import SECTOR_BYTES
+from gpulab.models.metric import Metric, Sources, Value, ratio
+
+WAVEFRONT_BYTES = 128
+OPERATIONS = {"ld": ("load",), "st": ("store",), "atom": ("atomic",), "red": ("reduction",)}
+WORDS = {"ld": "loads", "st": "stores", "atom": "atomics with a result", "red": "atomics without a result"}
+
+
+def _global_rows(op: str) -> list[Metric]:
+    kinds, word = OPERATIONS[op], WORDS[op]
+
+    def total(sources: Sources, counter: str) -> int:
+        return sources.tally.total(counter, kinds=kinds, spaces=("global",))
+
+    where = f"pipe_lsu_mem_global_op_{op}"
+    none = f"there are no global {word}"
+    rows = [
+        Metric(
+            f"l1tex__t_requests_{where}.sum",
+            "request",
+            f"requests of global {word}: warp instructions with a lane on",
+            "emulated",
+            lambda s: total(s, "requests"),
+        ),
+        Metric(
+            f"l1tex__t_sectors_{where}.sum" if op in ("ld", "st") else f"smsp__sass_l1tex_t_sectors_{where}.sum",
+            "sector",
+            f"32-byte sectors that global {word} touch",
+            "emulated",
+            lambda s: total(s, "sectors"),
+        ),
+    ]
+    if op not in ("ld", "st"):
+        return rows
+    return rows + [
+        Metric(
+            f"l1tex__average_t_sectors_per_request_{where}.ratio",
+            "sector/request",
+            f"sectors per request of global {word}; 4 is the best for 4-byte accesses of a full warp",
+            "emulated",
+            lambda s: ratio(total(s, "sectors"), total(s, "requests")),
+            none,
+        ),
+        Metric(
+            f"l1tex__t_bytes_{where}.sum",
+            "byte",
+            f"bytes that global {word} move: 32 for each sector",
+            "emulated",
+            lambda s: total(s, "sectors") * SECTOR_BYTES,
+        ),
+        Metric(
+            f"smsp__sass_average_data_bytes_per_sector_mem_global_op_{op}.ratio",
+            "byte/sector",
+            f"bytes of each sector that global {word} asked for, of 32",
+            "emulated",
+            lambda s: ratio(total(s, "bytes_asked"), total(s, "sectors")),
+            none,
+        ),
+        Metric(
+            f"smsp__sass_average_data_bytes_per_sector_mem_global_op_{op}.pct",
+            "%",
+            f"efficiency of global {word}: bytes asked for of bytes moved",
+            "emulated",
+            lambda s: ratio(total(s, "bytes_asked"), total(s, "sectors") * SECTOR_BYTES, 100),
+            none,
+        ),
+    ]
+
+
+def _local_rows(op: str) -> list[Metric]:
+    def total(sources: Sources, counter: str) -> Value:
+        # ptxas may drop a local array or add spills, so PTX alone can only tell that there is no stack at all.
+        return 0 if sources.run.local_bytes == 0 else None
+
+    word, why = WORDS[op], "ptxas decides what stays in local memory, and this kernel has a stack there (or is unknown)"
+    return [
+        Metric(
+            f"l1tex__t_{what}s_pipe_lsu_mem_local_op_{op}.sum",
+            what,
+            f"{what}s of local {word} (spills, local arrays)",
+            "emulated",
+            lambda s, counter=f"{what}s": total(s, counter),
+            why,
+        )
+        for what in ("request", "sector")
+    ]
+
+
+def _shared_rows(suffix: str, kinds: tuple[str, ...], word: str) -> list[Metric]:
+    def total(sources: Sources, counter: str) -> int:
+        return sources.tally.total(counter, kinds=kinds, spaces=("shared",))
+
+    return [
+        Metric(
+            f"l1tex__data_pipe_lsu_wavefronts_mem_shared{suffix}.sum",
+            "wavefront",
+            f"passes of the data stage for shared {word}",
+            "emulated",
+            lambda s: total(s, "wavefronts"),
+        ),
+        Metric(
+            f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared{suffix}.sum",
+            "conflict",
+            f"extra passes of shared {word} because lanes met in a bank",
+            "emulated",
+            lambda s: total(s, "wavefronts") - total(s, "wavefronts_ideal"),
+        ),
+        Metric(
+            f"smsp__sass_average_data_bytes_per_wavefront_mem_shared{suffix}.pct",
+            "%",
+            f"efficiency of shared {word}: bytes asked for of 128 for each pass",
+            "emulated",
+            lambda s: ratio(total(s, "bytes_asked"), total(s, "wavefronts") * WAVEFRONT_BYTES, 100),
+            f"there are no shared {word}",
+        ),
+    ]
+
+
+def _shared_instructions(op: str) -> Metric:
+    return Metric(
+        f"smsp__inst_executed_op_shared_{op}.sum",
+        "inst",
+        f"warp instructions that are shared {WORDS[op]}",
+        "emulated",
+        lambda s: s.tally.total("warp_instructions", kinds=OPERATIONS[op], spaces=("shared",)),
+    )
+
+
+def _source_rows() -> list[Metric]:
+    """The columns of Nsight Compute's source view; ideal depends on lanes and width only, so broadcasts can beat it."""
+    views = {
+        "memory_l2_theoretical_sectors_global": ("sector", "sectors of all global accesses", "sectors", "global"),
+        "memory_l1_wavefronts_shared": ("wavefront", "passes of all shared accesses", "wavefronts", "shared"),
+    }
+    rows = []
+    for name, (unit, words, counter, space) in views.items():
+
+        def actual(s: Sources, counter: str = counter, space: str = space) -> int:
+            return s.tally.total(counter, spaces=(space,))
+
+        def ideal(s: Sources, counter: str = counter, space: str = space) -> int:
+            return s.tally.total(f"{counter}_ideal", spaces=(space,))
+
+        rows += [
+            Metric(name, unit, words, "emulated", actual),
+            Metric(f"{name}_ideal", unit, f"{words}, had each lane its own neighbouring bytes", "emulated", ideal),
+            Metric(
+                f"derived__{name}_excessive",
+                unit,
+                f"{words} above the ideal number; negative where broadcasts save some",
+                "emulated",
+                lambda s, actual=actual, ideal=ideal: actual(s) - ideal(s),
+            ),
+        ]
+    return rows
+
+
+def _cache_rows() -> list[Metric]:
+    def bytes_of(sectors: Callable[[Sources], float]) -> Callable[[Sources], int]:
+        return lambda s: round(sectors(s)) * SECTOR_BYTES
+
+    def hits(s: Sources) -> int:
+        return s.tally.total("sectors", kinds=("load",), spaces=("global",)) - s.traffic.l2_read
+
+    hit_rate = "l1tex__t_sector_pipe_lsu_mem_global_op_ld_hit_rate.pct"
+    load = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup"
+    rows = [
+        (f"{load}_hit.sum", "sector", "global load sectors that L1 serves", hits),
+        (f"{load}_miss.sum", "sector", "global load sectors that L1 asks of L2", lambda s: s.traffic.l2_read),
+        (
+            hit_rate,
+            "%",
+            "share of global load sectors that L1 serves",
+            lambda s: None if s.traffic.l1_hit_rate is None else 100 * s.traffic.l1_hit_rate,
+        ),
+        ("lts__t_sectors_op_read.sum", "sector", "sectors that SMs read from L2", lambda s: s.traffic.l2_read),
+        ("lts__t_sectors_op_write.sum", "sector", "sectors that SMs write to L2", lambda s: s.traffic.l2_write),
+        (
+            "dram__bytes_read.sum",
+            "byte",
+            "bytes read from DRAM, L2 being empty before",
+            bytes_of(lambda s: s.traffic.dram_read.value),
+        ),
+        (
+            "dram__bytes_write.sum",
+            "byte",
+            "bytes written to DRAM, what stays in L2 included",
+            bytes_of(lambda s: s.traffic.dram_write.value),
+        ),
+        ("dram__bytes.sum", "byte", "bytes between L2 and DRAM", bytes_of(lambda s: s.traffic.dram.value)),
+    ]
+    return [Metric(name, unit, meaning, "modeled", value, "no global loads") for name, unit, meaning, value in rows]
+
+
+def memory_rows() -> list[Metric]:
+    """The rows of this module."""
+    rows = [row for op in OPERATIONS for row in _global_rows(op)]
+    rows += [row for op in ("ld", "st") for row in _local_rows(op)]
+    rows += _shared_rows("_op_ld", ("load",), "loads") + _shared_rows("_op_st", ("store",), "stores")
+    rows += _shared_rows("", (), "accesses")
+    return rows + [_shared_instructions("ld"), _shared_instructions("st")] + _source_rows() + _cache_rows()
