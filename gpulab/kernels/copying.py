@@ -1,8 +1,8 @@
 """copying: which thread touches which element. The same bytes, five ways to walk them.
 
 Every rung copies all `n` floats of `x` to `y`; only the assignment of elements to threads differs. What the 32 lanes of
-a warp touch at the same moment decides how many 32-byte sectors move. (The ladder is called ``copy``; a file ``copy.py``
-would hide Python's own `copy` from programs that run in this folder.)
+a warp touch at the same moment decides how many 32-byte sectors move. (The ladder is called ``copy``; a file of that
+name would hide Python's own module `copy` from programs that run in this folder.)
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A claim must be earned: undo the idea of a rung, by editing its source, and the claim fails while the result stays right."""
+"""A claim must be earned: undo the idea of a rung by editing its source, and the claim fails; the result stays right."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ MUTATIONS = (
 
 
 def _edited(text: str, mutation: Mutation) -> str:
-    """The file with the edits made in the kernel's function only; edits that are not there are left to the other file."""
+    """The text with the edits made in the kernel's function only, or wherever they apply if no kernel is named."""
     if not mutation.kernel:
         for old, new in mutation.edits:
             text = text.replace(old, new)

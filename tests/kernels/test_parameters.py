@@ -12,7 +12,12 @@ N = Parameter(name="n", default=1000, meaning="rows", range=(1, 4096), scale="lo
 M = Parameter(name="m", default=1000, meaning="columns", range=(1, 4096), follows="n")
 BLOCK = Parameter(name="block", default=64, meaning="threads", values=(32, 64), why="Whole warps.")
 SHIFT = Parameter(
-    name="shift", default=1, meaning="elements", range=(0, 64), constraint=lambda p: p["shift"] <= p["n"], why="At most n."
+    name="shift",
+    default=1,
+    meaning="elements",
+    range=(0, 64),
+    constraint=lambda p: p["shift"] <= p["n"],
+    why="At most n.",
 )
 ALL = (N, M, BLOCK, SHIFT)
 

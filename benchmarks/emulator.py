@@ -1,0 +1,184 @@
+"""How fast the emulated GPU is: against Numba's simulator, PoCL and NumPy, in one run.
+
+Every emulated run has all counters and bounds checks on. Compilation is not in the times (a first run warms up);
+the first launch of each kernel is listed beside them. The simulator runs the same kernel source at a size that it can
+finish, compared per FMA. PoCL runs the same loop in OpenCL, without counters and bounds checks, in another Python where
+`pyopencl[pocl]` is installed (it is optional):
+
+    python -m venv pocl-venv && pocl-venv/bin/pip install "pyopencl[pocl]"
+    python benchmarks/emulator.py --pocl-python pocl-venv/bin/python --json emulator.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gpulab
+
+HERE = Path(__file__).resolve().parent
+LEAST_GAIN_OVER_SIMULATOR = 1000
+
+
+def median_seconds(action: Callable[[], object], repeats: int) -> float:
+    """Median wall-clock seconds of so many calls."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def time_rung(ladder: str, rung: str, language: str, repeats: int, **parameters: int) -> dict[str, Any]:
+    """First launch (with compilation, unless the disk cache has it) and median of the next ones, results checked."""
+    problem = gpulab.kernels.ladder(ladder).at(**parameters)
+    attempt = problem.attempt(rung, language)
+    device = gpulab.current()
+
+    def launch() -> None:
+        for bound, arguments in attempt.launches:
+            device.launch(bound, arguments, count=True)
+
+    first = median_seconds(launch, 1)
+    verdict = problem.judge(attempt.arrays)
+    if not verdict.correct:
+        raise SystemExit(f"{ladder}/{rung}/{language} is wrong: {verdict.message}")
+    return {
+        "ladder": ladder,
+        "rung": rung,
+        "language": language,
+        "parameters": problem.parameters,
+        "first_seconds": first,
+        "seconds": median_seconds(launch, repeats),
+    }
+
+
+def all_rungs(repeats: int) -> list[dict[str, Any]]:
+    """Every rung of every ladder in every language, at default sizes."""
+    return [
+        time_rung(ladder.name, rung.name, language, repeats)
+        for ladder in gpulab.kernels()
+        for rung in ladder.rungs
+        for language in rung.languages
+    ]
+
+
+def simulator(n: int) -> dict[str, Any]:
+    """The naive matmul in Numba's simulator, in a process of its own."""
+    return _worker([sys.executable, str(HERE / "simulator_worker.py"), str(n)], {"NUMBA_ENABLE_CUDASIM": "1"})
+
+
+def pocl(python: str | None, n: int, tile: int, repeats: int) -> dict[str, Any]:
+    """The naive and the coalesced matmul in PoCL; without it, how to get it."""
+    try:
+        return _worker([python or sys.executable, str(HERE / "pocl_worker.py"), str(n), str(tile), str(repeats)], {})
+    except subprocess.CalledProcessError as error:
+        reason = (error.stderr.strip().splitlines() or ["it failed"])[-1]
+        return {"missing": f"{reason}. Install pyopencl[pocl] in a virtual environment and pass --pocl-python."}
+
+
+def _worker(command: list[str], variables: dict[str, str]) -> dict[str, Any]:
+    paths = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": paths, **variables}
+    # Not in the repository's folders: a worker's Python may be another one, with nothing of ours on its path.
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, cwd=Path.home())
+    return dict(json.loads(done.stdout))
+
+
+def numpy_seconds(n: int, repeats: int) -> dict[str, float]:
+    """NumPy on the same machine, for orientation: a matrix product and a copy of the ladder's default size."""
+    a = np.ones((n, n), np.float32)
+    x = np.ones(int(gpulab.kernels.ladder("copy").defaults()["n"]), np.float32)
+    y = np.empty_like(x)
+    return {
+        "matmul": median_seconds(lambda: a @ a, repeats),
+        "copy": median_seconds(lambda: np.copyto(y, x), repeats),
+    }
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """The rungs as text."""
+    lines = [f"{'ladder':<10} {'rung':<12} {'language':<9} {'first, s':>9} {'then, ms':>9}"]
+    lines += [
+        f"{row['ladder']:<10} {row['rung']:<12} {row['language']:<9} "
+        f"{row['first_seconds']:9.2f} {row['seconds'] * 1e3:9.1f}"
+        for row in rows
+    ]
+    return "\n".join(lines)
+
+
+def comparison(report: dict[str, Any]) -> str:
+    """The answers in sentences, each with its numbers."""
+    n = report["n"]
+    lines = []
+    for language, row in report["naive"].items():
+        per_fma = row["seconds"] / n**3
+        gain = report["simulator"]["seconds_per_fma"] / per_fma
+        lines.append(
+            f"naive matmul {n}^3 ({language}): {row['seconds'] * 1e3:.1f} ms, {per_fma * 1e9:.3f} ns per FMA; "
+            f"{gain:,.0f} times Numba's simulator ({report['simulator']['seconds_per_fma'] * 1e6:.2f} us per FMA at "
+            f"n = {report['simulator']['n']}); at least {LEAST_GAIN_OVER_SIMULATOR:,} wanted"
+        )
+        if "naive" in report["pocl"]:
+            other = report["pocl"]["naive"]
+            ratio = other / row["seconds"]
+            lines.append(f"  PoCL, no counters, no checks: {other * 1e3:.1f} ms, {ratio:.2f} times ours")
+    if "missing" in report["pocl"]:
+        lines.append(f"PoCL was not measured: {report['pocl']['missing']}")
+    numpy = report["numpy"]
+    lines.append(f"NumPy: matmul {numpy['matmul'] * 1e3:.1f} ms, copy {numpy['copy'] * 1e3:.1f} ms")
+    return "\n".join(lines)
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Speed of the emulated GPU, all counters and bounds checks on.")
+    parser.add_argument("--json", type=Path, help="write the report here")
+    parser.add_argument("--pocl-python", default=os.environ.get("POCL_PYTHON"), help="a Python with pyopencl[pocl]")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--n", type=int, default=512, help="size of the naive matmul")
+    parser.add_argument("--tile", type=int, default=16, help="block side of the naive matmul, here and in PoCL")
+    parser.add_argument("--simulator-n", type=int, default=48, help="size that Numba's simulator can finish")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Measure, show, write; 1 if a speed that is wanted was not reached."""
+    options = parse()
+    gpulab.use("A100")
+    naive = {
+        language: time_rung("matmul", "naive", language, options.repeats, n=options.n, tile=options.tile)
+        for language in ("numba", "cuda")
+    }
+    report: dict[str, Any] = {
+        "machine": {"processor": platform.processor() or platform.machine(), "cores": len(os.sched_getaffinity(0))},
+        "n": options.n,
+        "tile": options.tile,
+        "naive": naive,
+        "simulator": simulator(options.simulator_n),
+        "pocl": pocl(options.pocl_python, options.n, options.tile, options.repeats),
+        "numpy": numpy_seconds(options.n, options.repeats),
+        "rungs": all_rungs(options.repeats),
+    }
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=2), encoding="utf-8")
+    sys.stdout.write(f"{table(report['rungs'])}\n\n{comparison(report)}\n")
+    slowest = max(row["seconds"] for row in naive.values()) / options.n**3
+    fast_enough = report["simulator"]["seconds_per_fma"] >= LEAST_GAIN_OVER_SIMULATOR * slowest
+    no_slower = all(report["pocl"].get("naive", np.inf) >= row["seconds"] for row in naive.values())
+    return 0 if fast_enough and no_slower else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
