@@ -1,0 +1,152 @@
+"""What each command does: read its options, call the package, print text or one JSON document.
+
+Exit codes: 0, or 1 where ``doctor`` finds something to repair, or 2 for a user's error (which goes to stderr).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gpulab
+from gpulab.cli import show
+from gpulab.cli.arguments import parse_argument, parse_dimensions, parse_setting
+from gpulab.errors import GpulabError
+
+USER_ERROR = 2
+_EPILOG = """examples:
+  gpulab doctor
+  gpulab compare transpose --gpu A100 --set n=2048
+  gpulab profile scale.cu --kernel scale --grid 4096 --block 256 \\
+      --arg in:float32:1048576:random --arg out:float32:1048576 --arg float32=2"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; return its exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Without the program's name; ``sys.argv`` if None.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        return _run(options)
+    except GpulabError as error:
+        print(f"gpulab: {error}", file=sys.stderr)
+    except MemoryError as error:
+        print(f"gpulab: not enough memory on this machine: {error}", file=sys.stderr)
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough. Point stdout elsewhere, so that the exit's flush is quiet too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return USER_ERROR
+
+
+def _run(options: argparse.Namespace) -> int:
+    command: Callable[[argparse.Namespace], tuple[Any, str | None, int]] = options.command
+    # A kernel's printf and a file's own prints must not mix with the document.
+    with contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext():
+        document, text, code = command(options)
+    print(show.as_json(document) if options.json else text, flush=True)
+    return code
+
+
+def _doctor(options: argparse.Namespace) -> tuple[Any, str, int]:
+    from gpulab import doctor
+
+    report = doctor.examine().to_json()
+    return report, show.doctor(report), 0 if report["works"] else 1
+
+
+def _gpus(options: argparse.Namespace) -> tuple[Any, str, int]:
+    documents = [show.gpu_document(gpulab.gpu(name)) for name in gpulab.gpus()]
+    return documents, show.gpus(documents), 0
+
+
+def _kernels(options: argparse.Namespace) -> tuple[Any, str, int]:
+    documents = [ladder.to_json() for ladder in gpulab.kernels()]
+    return documents, show.kernels(documents), 0
+
+
+def _compare(options: argparse.Namespace) -> tuple[Any, str, int]:
+    parameters = dict(map(parse_setting, options.set))
+    comparison = gpulab.compare(options.ladder, gpu=options.gpu, language=options.language, **parameters)
+    document = comparison.to_json()
+    return document, show.comparison(document), 0
+
+
+def _profile(options: argparse.Namespace) -> tuple[Any, str, int]:
+    from gpulab.cli import files
+
+    request = files.Request(
+        file=options.file,
+        kernel=options.kernel,
+        grid=parse_dimensions(options.grid),
+        block=parse_dimensions(options.block),
+        arguments=tuple(map(parse_argument, options.arg)),
+        shared_bytes=options.shared_bytes,
+        options=tuple(options.option),
+    )
+    bound, values = files.prepare(request)
+    profile = gpulab.profile(bound, *values, gpu=options.gpu, sample_blocks=options.sample_blocks)
+    if options.save:
+        files.save(options.save, values)
+    document = profile.to_json()
+    return document, show.profile(document), 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="gpulab",
+        description="Learn to make GPU kernels fast, with or without a GPU.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"gpulab {gpulab.__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add(commands, "doctor", _doctor, "what works on this machine, and what to do where something doesn't")
+    _add(commands, "gpus", _gpus, "the GPUs of the catalog")
+    _add(commands, "kernels", _kernels, "the kernel ladders: problem, rungs, parameters")
+    _add_compare(_add(commands, "compare", _compare, "run every rung of a ladder on the same data, side by side"))
+    _add_profile(_add(commands, "profile", _profile, "run one kernel of a .cu, .py or .ptx file and tell all about it"))
+    return parser
+
+
+def _add(commands: Any, name: str, command: Callable[..., Any], summary: str) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+    parser.set_defaults(command=command)
+    parser.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
+    return parser
+
+
+def _add_compare(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("ladder", metavar="LADDER", help="a name that `gpulab kernels` lists")
+    parser.add_argument("--gpu", help="a name that `gpulab gpus` lists, or a TOML file with a GPU of your own")
+    parser.add_argument("--language", help="numba or cuda")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter of the ladder")
+
+
+def _add_profile(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="CUDA C++ (.cu), Python with a @cuda.jit function (.py), PTX (.ptx)")
+    parser.add_argument("--kernel", help="its name; not needed if the file has only one")
+    parser.add_argument("--grid", required=True, help="blocks: 4096, or 64x64 (x, y, z)")
+    parser.add_argument("--block", required=True, help="threads of a block: 256, or 16x16")
+    parser.add_argument(
+        "--arg",
+        action="append",
+        default=[],
+        metavar="SPEC",
+        help="a kernel argument, in order: in|out|inout:DTYPE:SHAPE[:zeros|ones|random|arange], or DTYPE=VALUE",
+    )
+    parser.add_argument("--shared-bytes", type=int, default=0, metavar="N", help="dynamic shared memory of a block")
+    parser.add_argument("--gpu", help="a name that `gpulab gpus` lists, or a TOML file with a GPU of your own")
+    parser.add_argument("--sample-blocks", type=int, metavar="N", help="run only N blocks, spread over the grid")
+    parser.add_argument(
+        "--option", action="append", default=[], metavar="OPTION", help="an NVRTC option: --option=-std=c++20"
+    )
+    parser.add_argument("--save", metavar="FILE.npz", help="keep all arrays after the run as arg0, arg1, …")
