@@ -46,6 +46,10 @@ class ToolchainError(GpulabError):
     """A compiler or tool is missing or does not run on this machine."""
 
 
+class KernelException(GpulabError):
+    """A kernel compiled with ``debug=True`` raised a Python exception; the message has it and the thread."""
+
+
 class TimeLimitError(GpulabError):
     """A launch ran longer than its time limit and was stopped."""
 

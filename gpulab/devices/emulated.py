@@ -1,0 +1,211 @@
+"""The emulated GPU: kernels run on the CPU, NumPy arrays are used where they are, everything is checked."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import weakref
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpulab.devices import limits
+from gpulab.devices.protocol import Bound, Buffer, Device, Kernel, LaunchRecord
+from gpulab.emulator import Allocation, Memory, Program, RunOptions, execute, load, place_variables
+from gpulab.errors import ArgumentError, DeviceError, LaunchError
+from gpulab.gpus import Gpu
+from gpulab.launch import LaunchConfig
+from gpulab.ptx import parse
+from gpulab.toolchain import abi
+from gpulab.toolchain.argument_types import ArrayFacts
+from gpulab.toolchain.records import PtxText
+
+_PROGRAMS_KEPT = 256
+_DEFAULT_TIME_LIMIT_S = 60.0
+
+
+class EmulatedDevice(Device):
+    """A GPU of the catalog, stood in for by this computer's CPU.
+
+    All emulated GPUs of a process share one memory, so that a device array goes to any of them.
+
+    Parameters
+    ----------
+    gpu : Gpu
+    time_limit_s : float, optional
+        Seconds after which a launch ends with a `TimeLimitError`; default ``$GPULAB_TIME_LIMIT_S``, else 60.
+    """
+
+    kind = "emulated"
+
+    def __init__(self, gpu: Gpu, time_limit_s: float | None = None) -> None:
+        self.gpu = gpu
+        self.memory = _MEMORY
+        self.time_limit_s = _time_limit() if time_limit_s is None else time_limit_s
+
+    def launch(
+        self, bound: Bound, args: Sequence[Any], *, count: bool = False, sample_blocks: int | None = None
+    ) -> LaunchRecord:
+        kernel, config = bound.kernel, bound.config
+        ptx = kernel.compile(args, self.gpu.compute_capability)
+        program = program_of(ptx)
+        limits.check(self.gpu, kernel, config, ptx, program)
+        symbols = _variables_of(kernel, ptx, program)
+        options = RunOptions(count=count, blocks=_sample(config, sample_blocks), time_limit_s=self.time_limit_s)
+        with _Binding(self.memory) as binding:
+            parameters = abi.pack(kernel.name, ptx.parameters, args, binding.bind)
+            if len(parameters) != program.parameter_bytes:
+                raise LaunchError(
+                    f"{kernel.name} has {program.parameter_bytes} bytes of parameters in its PTX, but its arguments "
+                    f"make {len(parameters)}. Check the parameter list."
+                )
+            counters = execute(program, config, parameters, self.memory, symbols, options)
+        if ptx.exceptions:
+            limits.raise_recorded(ptx, self.memory, symbols)
+        described = tuple(abi.described(value) for value in args)
+        return LaunchRecord(ptx, config, self.gpu, self.kind, described, program, counters if count else None)
+
+    def allocate(self, nbytes: int, name: str = "device array") -> Buffer:
+        return EmulatedBuffer(self.memory, self.memory.allocate(nbytes, name))
+
+    def synchronize(self) -> None:
+        """Nothing to wait for: a launch is finished when it returns."""
+
+    def free_all(self) -> None:
+        for buffer in list(_BUFFERS):
+            buffer.free()
+
+    def __repr__(self) -> str:
+        return f"<emulated {self.gpu.name}>"
+
+
+class EmulatedBuffer(Buffer):
+    """Memory of the emulated GPU."""
+
+    device = "the emulated GPU"
+
+    def __init__(self, memory: Memory, allocation: Allocation) -> None:
+        self.address, self.nbytes = allocation.address, allocation.size
+        self._allocation = allocation
+        self.free = weakref.finalize(self, memory.release, allocation)
+        self.free.atexit = False
+        _BUFFERS.add(self)
+
+    @property
+    def alive(self) -> bool:
+        return not self._allocation.freed
+
+    def read(self, offset: int, nbytes: int) -> np.ndarray:
+        self.require_alive()
+        return self._allocation.host[offset : offset + nbytes].copy()
+
+    def write(self, offset: int, data: np.ndarray) -> None:
+        self.require_alive()
+        self._allocation.host[offset : offset + len(data)] = data
+
+
+class _Binding:
+    """The host arrays of one launch as part of the address space; they leave it when the launch is over."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._adopted: dict[tuple[int, int, bool], Allocation] = {}
+
+    def __enter__(self) -> _Binding:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for allocation in self._adopted.values():
+            self._memory.release(allocation)
+
+    def bind(self, array: Any, facts: ArrayFacts, name: str) -> int:
+        """Address of the first item of an array argument."""
+        if not isinstance(array, np.ndarray):
+            if isinstance(getattr(array, "buffer", None), EmulatedBuffer):
+                return int(array.address)
+            raise ArgumentError(
+                f"Parameter '{name}' is an array in the memory of a real GPU ({type(array).__name__}), but the kernel "
+                'runs on an emulated one. Pass a NumPy array, or choose the real GPU: gpulab.use("cuda").'
+            )
+        if facts.layout != "A":
+            return self._adopt(array, name, array.ctypes.data, array.dtype, array.shape).address
+        low, span = _bytes_of(array)
+        return self._adopt(span, name, low, array.dtype, array.shape).address + array.ctypes.data - low
+
+    def _adopt(self, array: np.ndarray, name: str, start: int, dtype: np.dtype, shape: tuple[int, ...]) -> Allocation:
+        # The same array passed twice has one address, as a device array has.
+        key = (start, array.nbytes, array.flags.writeable)
+        if key not in self._adopted or array.nbytes == 0:
+            allocation = self._memory.adopt(array, name)
+            allocation.dtype, allocation.shape = dtype, shape
+            self._adopted[key if array.nbytes else (id(allocation), 0, False)] = allocation
+            return allocation
+        return self._adopted[key]
+
+
+def _bytes_of(array: np.ndarray) -> tuple[int, np.ndarray]:
+    """Host address and bytes of the whole range that a strided array reaches over; not a copy."""
+    low, high = np.lib.array_utils.byte_bounds(array)
+    span = np.frombuffer((ctypes.c_uint8 * (high - low)).from_address(low), np.uint8)
+    span.flags.writeable = array.flags.writeable
+    return low, span
+
+
+def program_of(ptx: PtxText) -> Program:
+    """The kernel as the emulator runs it; the last ones are kept.
+
+    Raises
+    ------
+    PtxSyntaxError, UnsupportedInstruction
+        If the emulator cannot run it.
+    """
+    program = _PROGRAMS.get(ptx.digest)
+    if program is None:
+        program = load(parse(ptx.text), ptx.kernel)
+        _PROGRAMS[ptx.digest] = program
+        if len(_PROGRAMS) > _PROGRAMS_KEPT:
+            _PROGRAMS.popitem(last=False)
+    _PROGRAMS.move_to_end(ptx.digest)
+    return program
+
+
+def _variables_of(kernel: Kernel, ptx: PtxText, program: Program) -> dict[str, int]:
+    """Addresses of the module's variables: they live as long as the kernel object and keep what launches store."""
+    of_kernel = _VARIABLES.setdefault(kernel, {})
+    if ptx.digest not in of_kernel:
+        before = set(_MEMORY.allocations)
+        of_kernel[ptx.digest] = place_variables(program.module, _MEMORY)
+        placed = [_MEMORY.allocations[window] for window in set(_MEMORY.allocations) - before]
+        weakref.finalize(kernel, _release, placed).atexit = False
+    return of_kernel[ptx.digest]
+
+
+def _release(allocations: list[Allocation]) -> None:
+    for allocation in allocations:
+        _MEMORY.release(allocation)
+
+
+def _sample(config: LaunchConfig, blocks: int | None) -> Sequence[int] | None:
+    """Linear numbers of `blocks` blocks, evenly spread over the grid; None for all."""
+    if blocks is None or blocks >= config.blocks:
+        return None
+    if blocks < 1:
+        raise LaunchError(f"sample_blocks must be at least 1, but {blocks} came.")
+    return [number * config.blocks // blocks for number in range(blocks)]
+
+
+def _time_limit() -> float:
+    text = os.environ.get("GPULAB_TIME_LIMIT_S", "")
+    try:
+        return float(text) if text else _DEFAULT_TIME_LIMIT_S
+    except ValueError:
+        raise DeviceError(f"$GPULAB_TIME_LIMIT_S must be a number of seconds, but {text!r} is set.") from None
+
+
+_MEMORY = Memory()
+_BUFFERS: weakref.WeakSet[EmulatedBuffer] = weakref.WeakSet()
+_PROGRAMS: OrderedDict[str, Program] = OrderedDict()
+_VARIABLES: weakref.WeakKeyDictionary[Kernel, dict[str, dict[str, int]]] = weakref.WeakKeyDictionary()
