@@ -80,32 +80,41 @@ class SvgAxes:
     # The calls of matplotlib's Axes that plots use, with its meaning of every argument.
 
     def set_xscale(self, value: str) -> None:
+        """``"log"`` or ``"linear"``."""
         self._x.log = value == "log"
 
     def set_yscale(self, value: str) -> None:
+        """``"log"`` or ``"linear"``."""
         self._y.log = value == "log"
 
     def set_xlim(self, low: float, high: float) -> None:
+        """What lies at the left and the right edge."""
         self._x.low, self._x.high = low, high
 
     def set_ylim(self, low: float, high: float) -> None:
+        """What lies at the lower and the upper edge."""
         self._y.low, self._y.high = low, high
 
     def set_xticks(self, ticks: Numbers, labels: Sequence[str] | None = None, *, minor: bool = False) -> None:
+        """Where ticks are and what they say; there are no minor ticks."""
         if not minor:
             self._x.ticks = list(zip(ticks, labels or [f"{tick:g}" for tick in ticks], strict=True))
 
     def set_yticks(self, ticks: Numbers, labels: Sequence[str] | None = None, *, minor: bool = False) -> None:
+        """Where ticks are and what they say; there are no minor ticks."""
         if not minor:
             self._y.ticks = list(zip(ticks, labels or [f"{tick:g}" for tick in ticks], strict=True))
 
     def set_title(self, text: str, **_: Any) -> None:
+        """The title, above the axes at the left."""
         self._title = text
 
     def set_xlabel(self, text: str, **_: Any) -> None:
+        """What the x axis shows, with its unit."""
         self._x.label = text
 
     def set_ylabel(self, text: str, **_: Any) -> None:
+        """What the y axis shows, with its unit."""
         self._y.label = text
 
     def tick_params(self, **_: Any) -> None:
@@ -119,6 +128,7 @@ class SvgAxes:
         """The grid is always below."""
 
     def plot(self, x: Numbers, y: Numbers, **options: Any) -> None:
+        """A line through points, markers at them, or both."""
         spots = [(self._x.place(across), self._flip(self._y.place(up))) for across, up in zip(x, y, strict=True)]
         zorder = options.get("zorder", 2)
         color = options.get("color", INK)
@@ -136,6 +146,7 @@ class SvgAxes:
                 self._add(zorder + 0.1, _marker(options["marker"], across, up, half, look))
 
     def barh(self, y: Numbers, width: Numbers, height: float = 0.8, left: Any = 0.0, **options: Any) -> None:
+        """Bars from `left`, `width` long, centered at `y`."""
         starts = left if isinstance(left, Sequence) else [left] * len(y)
         for middle, size, start in zip(y, width, starts, strict=True):
             x0, x1 = sorted((self._x.place(start), self._x.place(start + size)))
@@ -148,6 +159,7 @@ class SvgAxes:
                 self._add(options.get("zorder", 2) + 0.05, f'<rect {box} fill="url(#gpulab-hatch)"/>')
 
     def annotate(self, text: str, xy: tuple[float, float], **options: Any) -> None:
+        """Text at a point in data units, moved by ``xytext`` points."""
         move = options.get("xytext", (0.0, 0.0))
         across = self._x.place(xy[0]) + move[0]
         up = self._flip(self._y.place(xy[1]) + move[1])
