@@ -43,8 +43,8 @@ from gpulab.launchables.host_api import (
 )
 
 _NEEDS_DRIVER = {
-    "reduce": "write the reduction as a kernel; the ladder \"reduction\" shows how",
-    "Reduce": "write the reduction as a kernel; the ladder \"reduction\" shows how",
+    "reduce": 'write the reduction as a kernel; the ladder "reduction" shows how',
+    "Reduce": 'write the reduction as a kernel; the ladder "reduction" shows how',
     "from_cuda_array_interface": "pass the array itself to the kernel",
     "as_cuda_array": "pass the array itself to the kernel",
     "external_stream": "use cuda.stream()",
@@ -56,7 +56,7 @@ _NEEDS_DRIVER = {
 
 __all__ = [
     "DeviceFunction", "In", "InOut", "Out", "close", "current_context", "default_stream", "defer_cleanup", "detect",
-    "device_array", "device_array_like", "event", "event_elapsed_time", "get_current_device", "gpus", "is_available",
+    "device_array", "device_array_like", "event", "event_elapsed_time", "get_current_device", "is_available",
     "is_cuda_array", "jit", "legacy_default_stream", "list_devices", "managed_array", "mapped_array",
     "mapped_array_like", "per_thread_default_stream", "pinned", "pinned_array", "pinned_array_like", "profile_start",
     "profile_stop", "profiling", "select_device", "stream", "synchronize", "to_device",
@@ -82,4 +82,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, "gpus"])

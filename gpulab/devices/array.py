@@ -121,10 +121,14 @@ class DeviceArray(GpuArray):
         try:
             example = np.broadcast_to(np.empty(1, np.uint8), self.shape).reshape(tuple(wanted))
         except ValueError as error:
-            raise ArgumentError(f"A device array of shape {self.shape} cannot be reshaped to {wanted}: {error}.") from None
+            raise ArgumentError(
+                f"A device array of shape {self.shape} cannot be reshaped to {wanted}: {error}."
+            ) from None
         strides = contiguous_strides(example.shape[::-1] if order == "F" else example.shape, self.dtype.itemsize)
         self._require_contiguous("reshape", order)
-        return DeviceArray(self.buffer, example.shape, self.dtype, strides[::-1] if order == "F" else strides, self.offset)
+        return DeviceArray(
+            self.buffer, example.shape, self.dtype, strides[::-1] if order == "F" else strides, self.offset
+        )
 
     def ravel(self, order: str = "C", stream: Any = 0) -> DeviceArray:
         """A one-dimensional view of a contiguous array."""
@@ -134,7 +138,9 @@ class DeviceArray(GpuArray):
         """The same bytes read as another dtype of the same item size."""
         wanted = np.dtype(dtype)
         if wanted.itemsize != self.dtype.itemsize:
-            raise ArgumentError(f"view needs a dtype of {self.dtype.itemsize} bytes, but {wanted} has {wanted.itemsize}.")
+            raise ArgumentError(
+                f"view needs a dtype of {self.dtype.itemsize} bytes, but {wanted} has {wanted.itemsize}."
+            )
         return DeviceArray(self.buffer, self.shape, wanted, self.strides, self.offset)
 
     def transpose(self, axes: tuple[int, ...] | None = None) -> DeviceArray:
@@ -186,7 +192,9 @@ class DeviceArray(GpuArray):
         """The view that basic indexing (ints, slices, an ellipsis) gives."""
         parts = list(index) if isinstance(index, tuple) else [index]
         if any(not isinstance(part, (int, np.integer, slice, type(Ellipsis))) for part in parts):
-            raise ArgumentError("A device array can be indexed with ints and slices only; copy it to the host for more.")
+            raise ArgumentError(
+                "A device array can be indexed with ints and slices only; copy it to the host for more."
+            )
         if Ellipsis not in parts:
             parts.append(Ellipsis)
         where = parts.index(Ellipsis)

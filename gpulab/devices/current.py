@@ -23,8 +23,8 @@ def use(which: str | os.PathLike[str] | Gpu | Device | None = None, *, time_limi
     Parameters
     ----------
     which : str, path, Gpu or Device, optional
-        A name of the catalog, the path of a TOML file or a `Gpu` for an emulated GPU; ``"cuda"`` for this machine's CUDA
-        GPU. Default: ``$GPULAB_GPU``, else the CUDA GPU if there is one, else an emulated A100.
+        A name of the catalog, the path of a TOML file or a `Gpu` for an emulated GPU; ``"cuda"`` for this machine's
+        CUDA GPU. Default: ``$GPULAB_GPU``, else the CUDA GPU if there is one, else an emulated A100.
     time_limit_s : float, optional
         Seconds after which a launch on an emulated GPU is stopped.
 

@@ -37,8 +37,8 @@ def _check_shared(gpu: Gpu, kernel: Kernel, config: LaunchConfig, static: int) -
         )
     if static + dynamic > most:
         raise LaunchError(
-            f"{kernel.name} asks for {_shown(static, dynamic)} of shared memory per block, but the {gpu.name} has at most "
-            f"{most:,} bytes ({most // _KIB} KiB) for a block. Use smaller tiles."
+            f"{kernel.name} asks for {_shown(static, dynamic)} of shared memory per block, but the {gpu.name} has "
+            f"at most {most:,} bytes ({most // _KIB} KiB) for a block. Use smaller tiles."
         )
     if dynamic > (usual - static if opted is None else opted):
         raise LaunchError(
@@ -64,8 +64,10 @@ def _check_bounds(kernel: Kernel, config: LaunchConfig, directives: dict[str, tu
                 f"{config.threads_per_block:,}. Launch smaller blocks or raise the bound."
             )
     required = directives.get("reqntid")
-    if required and config.block != (tuple(required) + (1, 1, 1))[:3]:
-        raise LaunchError(f"{kernel.name} must be launched with block={tuple(required)}, but block={config.block} came.")
+    if required and config.block != (*required, 1, 1, 1)[:3]:
+        raise LaunchError(
+            f"{kernel.name} must be launched with block={tuple(required)}, but block={config.block} came."
+        )
 
 
 def _check_registers(gpu: Gpu, kernel: Kernel, config: LaunchConfig, ptx: PtxText) -> None:
@@ -77,8 +79,8 @@ def _check_registers(gpu: Gpu, kernel: Kernel, config: LaunchConfig, ptx: PtxTex
     if needed > gpu.registers_per_sm:
         raise LaunchError(
             f"{kernel.name} needs {registers} registers per thread, so a block of {config.threads_per_block:,} threads "
-            f"needs {needed:,}, but an SM of the {gpu.name} has {gpu.registers_per_sm:,}. Launch smaller blocks, or limit "
-            "the registers (max_registers or launch_bounds of cuda.jit, __launch_bounds__ in C++)."
+            f"needs {needed:,}, but an SM of the {gpu.name} has {gpu.registers_per_sm:,}. Launch smaller blocks, or "
+            "limit the registers (max_registers or launch_bounds of cuda.jit, __launch_bounds__ in C++)."
         )
 
 

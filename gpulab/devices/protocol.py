@@ -114,7 +114,9 @@ class Buffer(ABC):
     def require_alive(self) -> None:
         """Raise a `DeviceError` if the memory was freed."""
         if not self.alive:
-            raise DeviceError("This device array's memory was freed (cuda.close() or a reset frees all). Make a new one.")
+            raise DeviceError(
+                "This device array's memory was freed (cuda.close() or a reset frees all). Make a new one."
+            )
 
 
 class Device(ABC):
@@ -170,7 +172,9 @@ class Device(ABC):
         try:
             lengths = tuple(operator.index(length) for length in sizes)  # type: ignore[arg-type]
         except TypeError:
-            raise ArgumentError(f"A shape is made of ints, but {shape!r} came. Is a `/` there where `//` is meant?") from None
+            raise ArgumentError(
+                f"A shape is made of ints, but {shape!r} came. Is a `/` there where `//` is meant?"
+            ) from None
         if any(length < 0 for length in lengths) or order not in ("C", "F"):
             raise ArgumentError(f'A device array needs lengths >= 0 and order "C" or "F", but {shape}, {order!r} came.')
         kind = np.dtype(dtype)

@@ -76,7 +76,7 @@ def _checked(options: dict[str, Any], device: bool) -> dict[str, Any]:
         if name not in known:
             raise CompileError(f"cuda.jit has no option {name!r}. It has: device, {', '.join(sorted(known))}.")
         allowed = _HARMLESS.get(name)
-        if device and name in _OF_DEVICE_FUNCTIONS or allowed is None:
+        if (device and name in _OF_DEVICE_FUNCTIONS) or allowed is None:
             continue
         if not any(value is other or value == other for other in allowed):
             raise CompileError(f"cuda.jit({name}={value!r}): {_WHY_NOT.get(name, 'this value is not supported')}.")
@@ -130,7 +130,9 @@ class NumbaKernel(Launchable):
 
     language = "numba"
 
-    def __init__(self, function: types.FunctionType, signature: Any = None, options: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, function: types.FunctionType, signature: Any = None, options: dict[str, Any] | None = None
+    ) -> None:
         functools.update_wrapper(self, function)
         self.py_func, self.name = function, function.__name__
         self._signature, self._options = signature, options or {}
@@ -225,7 +227,9 @@ class NumbaKernel(Launchable):
 
     def get_regs_per_thread(self) -> dict[tuple[str, ...], int | None]:
         """Registers per thread by argument types, for all that it was compiled for so far."""
-        return {tuple(map(str, kinds)): ptx.assembled.registers_per_thread for (kinds, _), ptx in self._compiled.items()}
+        return {
+            tuple(map(str, kinds)): ptx.assembled.registers_per_thread for (kinds, _), ptx in self._compiled.items()
+        }
 
 
 def _takes(declared: ParameterType, came: ParameterType) -> bool:
@@ -241,7 +245,8 @@ def _takes(declared: ParameterType, came: ParameterType) -> bool:
         return same and all(map(_takes, declared.elements, came.elements))
     if declared.kind == "record":
         return declared.dtype == came.dtype
-    assert declared.dtype is not None and came.dtype is not None
+    assert declared.dtype is not None
+    assert came.dtype is not None
     return bool(came.dtype.kind in "biu" or declared.dtype.kind in "fc")
 
 
@@ -254,5 +259,7 @@ def _parameter_names(function: types.FunctionType) -> tuple[str, ...]:
                 f"'{parameter}'. Name each argument, or pass a tuple."
             )
     if function.__code__.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
-        raise CompileError(f"A kernel cannot yield or await, but {function.__name__} does: write results into an array.")
+        raise CompileError(
+            f"A kernel cannot yield or await, but {function.__name__} does: write results into an array."
+        )
     return tuple(parameter.name for parameter in parameters)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpulab.errors import ArgumentError, CompileError, LaunchError
-from gpulab.launchables.base import Launchable, plain_arguments
 from gpulab.launch import LaunchConfig
+from gpulab.launchables.base import Launchable, plain_arguments
 from gpulab.toolchain import nvrtc, ptx_source
 from gpulab.toolchain.records import PtxText
 
@@ -96,7 +96,9 @@ class RawKernel(_CallableKernel):
         self, code: str, name: str, options: Sequence[str] = (), *, file: str | None = None, backend: str = "nvrtc"
     ) -> None:
         if not isinstance(code, str) or not isinstance(name, str):
-            raise CompileError(f"RawKernel takes the source and a name, both str, but {type(code)} and {type(name)} came.")
+            raise CompileError(
+                f"RawKernel takes the source and a name, both str, but {type(code)} and {type(name)} came."
+            )
         if backend != "nvrtc":
             raise CompileError(f'RawKernel compiles with backend="nvrtc", but {backend!r} came.')
         self.code = self.source = code
@@ -167,5 +169,7 @@ class PtxKernel(_CallableKernel):
 
             compute_capability = current().gpu.compute_capability
         if compute_capability not in self._compiled:
-            self._compiled[compute_capability] = ptx_source.as_ptx_text(self.text, self.name, compute_capability, self.file)
+            self._compiled[compute_capability] = ptx_source.as_ptx_text(
+                self.text, self.name, compute_capability, self.file
+            )
         return self._compiled[compute_capability]

@@ -104,7 +104,9 @@ def _check_numba_array(parameter: ParameterType, value: Any, facts: ArrayFacts, 
     """Only a kernel with a declared signature can meet an array of another type here."""
     if facts.dtype != parameter.dtype:
         name = dtype_name(parameter.dtype)
-        raise place.error(parameter, value, f"Convert it, e.g. {place.name}.astype(np.{name}), or change the signature.")
+        raise place.error(
+            parameter, value, f"Convert it, e.g. {place.name}.astype(np.{name}), or change the signature."
+        )
     if len(facts.shape) != parameter.ndim:
         raise place.error(parameter, value, f"It must have {parameter.ndim} dimension{'s' * (parameter.ndim != 1)}.")
     contiguous = parameter.layout == "A" or facts.layout == parameter.layout or _both_orders(facts)
@@ -143,7 +145,9 @@ def _pointer(parameter: ParameterType, value: Any, place: _Place, bind: Bind) ->
         )  # fmt: skip
     if facts.layout == "A":
         raise place.error(
-            parameter, value, f"It is not contiguous, and a pointer has no strides: pass np.ascontiguousarray({place.name})."
+            parameter,
+            value,
+            f"It is not contiguous, and a pointer has no strides: pass np.ascontiguousarray({place.name}).",
         )
     return bind(value, facts, place.name)
 
@@ -154,11 +158,16 @@ def _struct(parameter: ParameterType, value: Any, place: _Place) -> bytes:
     if parameter.size in (8, 16) and type(value) is complex:
         return np.array(value, np.complex64 if parameter.size == 8 else np.complex128).tobytes()
     is_bytes = isinstance(value, (np.generic, np.ndarray, bytes)) or hasattr(value, "_fields_")
-    data = bytes(memoryview(np.ascontiguousarray(value)).cast("B")) if isinstance(value, np.ndarray) and value.size else (
-        value.tobytes() if isinstance(value, np.generic) else bytes(value) if is_bytes else b"")
+    data = (
+        bytes(memoryview(np.ascontiguousarray(value)).cast("B"))
+        if isinstance(value, np.ndarray) and value.size
+        else (value.tobytes() if isinstance(value, np.generic) else bytes(value) if is_bytes else b"")
+    )
     if len(data) != parameter.size:
         raise place.error(
-            parameter, value, f"Pass {parameter.size} bytes: an item of a structured array with the same fields, or bytes."
+            parameter,
+            value,
+            f"Pass {parameter.size} bytes: an item of a structured array with the same fields, or bytes.",
         )
     return data
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from dataclasses import dataclass
 from typing import Any
@@ -44,7 +45,7 @@ class ArrayFacts:
     @property
     def size(self) -> int:
         """Number of items."""
-        return int(np.prod(self.shape, dtype=object)) if self.shape else 1
+        return math.prod(self.shape)
 
     @property
     def layout(self) -> str:
@@ -139,13 +140,11 @@ def _refusal(value: Any, name: str) -> str:
         type(None): " A kernel has no optional arguments: pass an empty array or a flag instead.",
         str: " A GPU has no strings.",
     }.get(type(value), "")
-    return (
-        f"Argument {_shown(name)} must be an array, a number, a bool or a tuple of these, but {what} came.{hint}"
-    )
+    return f"Argument {_shown(name)} must be an array, a number, a bool or a tuple of these, but {what} came.{hint}"
 
 
 def _require_supported(dtype: np.dtype, name: str) -> None:
-    if dtype.hasobject or dtype.kind in "USV" and not dtype.names:
+    if dtype.hasobject or (dtype.kind in "USV" and not dtype.names):
         hint = "np.float32" if dtype.hasobject else "an integer type"
         raise ArgumentError(
             f"Argument {_shown(name)} must have a dtype that a GPU knows, but {dtype} came. Convert it, e.g. to {hint}."

@@ -20,7 +20,7 @@ _TRUSTED = ("numba", "numba_cuda", "numpy", "math", "cmath", "operator", "builti
 _LARGEST_ARRAY_BYTES = 1 << 22
 
 
-class _Unknown(Exception):
+class _UnknownError(Exception):
     """A value whose content cannot be told."""
 
 
@@ -32,14 +32,16 @@ def of_function(function: types.FunctionType) -> tuple[Any, list[str]] | None:
     walk = _Walk()
     try:
         return [list(sys.version_info[:2]), importlib.util.MAGIC_NUMBER.hex(), walk.function(function)], walk.files
-    except _Unknown:
+    except _UnknownError:
         return None
 
 
 def of_type(parameter: ParameterType) -> Any:
     """JSON-like data of a parameter's type; structured dtypes with all their fields, names and offsets."""
     dtype = None if parameter.dtype is None else _dtype(parameter.dtype)
-    named = None if parameter.tuple_class is None else [parameter.tuple_class.__qualname__, parameter.tuple_class._fields]
+    named = (
+        None if parameter.tuple_class is None else [parameter.tuple_class.__qualname__, parameter.tuple_class._fields]
+    )
     elements = [of_type(element) for element in parameter.elements]
     return [parameter.kind, dtype, parameter.ndim, parameter.layout, parameter.readonly, elements, named]
 
@@ -98,7 +100,7 @@ class _Walk:
 
     def _array(self, array: np.ndarray) -> Any:
         if array.nbytes > _LARGEST_ARRAY_BYTES or array.dtype.hasobject:
-            raise _Unknown
+            raise _UnknownError
         digest = hashlib.sha256(array.tobytes()).hexdigest()
         return ["array", _dtype(array.dtype), list(array.shape), list(array.strides), digest]
 
@@ -120,7 +122,7 @@ class _Walk:
 
     @staticmethod
     def _unknown() -> Any:
-        raise _Unknown
+        raise _UnknownError
 
 
 def _is_trusted(module: str) -> bool:

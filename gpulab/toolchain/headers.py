@@ -19,7 +19,12 @@ _STDINT = (
     + "".join(
         f"#ifndef INT{bits}_MAX\n#define INT{bits}_MAX {name}_MAX\n#define INT{bits}_MIN {name}_MIN\n"
         f"#define UINT{bits}_MAX U{unsigned}_MAX\n#endif\n"
-        for bits, name, unsigned in ((8, "SCHAR", "CHAR"), (16, "SHRT", "SHRT"), (32, "INT", "INT"), (64, "LLONG", "LLONG"))
+        for bits, name, unsigned in (
+            (8, "SCHAR", "CHAR"),
+            (16, "SHRT", "SHRT"),
+            (32, "INT", "INT"),
+            (64, "LLONG", "LLONG"),
+        )
     )
     + "#include <limits.h>\n"
 )
@@ -52,10 +57,40 @@ _MATH = "".join(
         "M_LN2": "0.69314718055994530942",
     }.items()
 )  # fmt: skip
-_MATH_NAMES = (
-    "abs fabs sqrt cbrt sin cos tan asin acos atan atan2 sinh cosh tanh exp exp2 log log2 log10 pow floor ceil round "
-    "trunc fmod fmin fmax hypot erf isnan isinf isfinite"
-).split()
+_MATH_NAMES = [
+    "abs",
+    "fabs",
+    "sqrt",
+    "cbrt",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "atan2",
+    "sinh",
+    "cosh",
+    "tanh",
+    "exp",
+    "exp2",
+    "log",
+    "log2",
+    "log10",
+    "pow",
+    "floor",
+    "ceil",
+    "round",
+    "trunc",
+    "fmod",
+    "fmin",
+    "fmax",
+    "hypot",
+    "erf",
+    "isnan",
+    "isinf",
+    "isfinite",
+]
 _CMATH = "#include <math.h>\nnamespace std {\n" + "".join(f"using ::{name};\n" for name in _MATH_NAMES) + "}\n"
 _INTEGER_NAMES = [f"{sign}int{bits}_t" for bits in (8, 16, 32, 64) for sign in ("", "u")] + ["intptr_t", "uintptr_t"]
 _CSTDINT = "#include <stdint.h>\nnamespace std {\n" + "".join(f"using ::{n};\n" for n in _INTEGER_NAMES) + "}\n"

@@ -144,7 +144,10 @@ def _compiler_identity() -> list[str]:
 
 
 def _compile(
-    pyfunc: types.FunctionType, argument_types: Sequence[ParameterType], capability: tuple[int, int], options: dict[str, Any]
+    pyfunc: types.FunctionType,
+    argument_types: Sequence[ParameterType],
+    capability: tuple[int, int],
+    options: dict[str, Any],
 ) -> dict[str, Any]:
     """Text, entry name, compiler and exceptions as a cache entry."""
     global _current_capability
@@ -168,10 +171,14 @@ def _compile(
             compiler.kernel_fixup(kernel, options["debug"])
             nvvm.set_launch_bounds(kernel, options["launch_bounds"])
             text = library.get_asm_str(cc=capability)
+            _refuse_links(pyfunc, library)
         except (ToolchainError, CompileError):
             raise
         except Exception as error:
-            raise CompileError(numba_errors.explain(error, pyfunc)) from error
+            if type(error).__name__ in ("NvvmSupportError", "CudaSupportError"):
+                raise ToolchainError(f"Numba's CUDA compiler does not work on this machine: {error}") from error
+            readonly = [parameter.name for parameter in argument_types if parameter.readonly]
+            raise CompileError(numba_errors.explain(error, pyfunc, readonly)) from error
         finally:
             _current_capability = outer
     exceptions = getattr(result.call_helper, "exceptions", {}) if options["debug"] else {}
@@ -181,6 +188,15 @@ def _compile(
         "compiler": _compiler_name(text),
         "exceptions": [[code, _exception_text(raised)] for code, raised in exceptions.items()],
     }
+
+
+def _refuse_links(pyfunc: types.FunctionType, library: Any) -> None:
+    files = sorted(str(getattr(file, "name", file)) for file in library._linking_files)
+    if files:
+        raise CompileError(
+            f"{pyfunc.__name__} needs code from other files ({', '.join(files)}), and linking is not supported. "
+            "Put that code into a device function of Python, or write the kernel in CUDA C++."
+        )
 
 
 def _exception_text(raised: Any) -> str:

@@ -6,7 +6,7 @@ import dis
 import linecache
 import re
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 _HINTS = (
@@ -14,14 +14,24 @@ _HINTS = (
     ("shared.array", "The shape of cuda.shared.array must be a constant: a number, or a global or closure variable "
                      "that holds an int. Sizes known only at the launch: shape 0 and dynamic shared memory."),
     ("local.array", "The shape of cuda.local.array must be a constant: a number, or a global or closure variable."),
-    ("Cannot unify", "A variable must keep one type: give the two values different names, or convert them to one type."),
+    ("Cannot unify", "A variable must keep one type: give the values different names, or convert them to one type."),
     ("IMPORT_NAME", "A kernel cannot import. Put the import at the top of the file."),
     ("unicode_type", "A GPU kernel has no strings (except as arguments of print)."),
 )  # fmt: skip
 
 
-def explain(error: BaseException, function: types.FunctionType) -> str:
-    """The message of a `CompileError`: what is wrong, the user's line, a hint where there is one."""
+def explain(error: BaseException, function: types.FunctionType, readonly: Sequence[str] = ()) -> str:
+    """The message of a `CompileError`: what is wrong, the user's line, a hint where there is one.
+
+    Parameters
+    ----------
+    error : exception
+        As Numba raised it.
+    function : function
+        The kernel.
+    readonly : sequence of str
+        Names of the arguments that are read-only arrays.
+    """
     if "must have void return type" in str(error):
         what = "a kernel cannot return a value: write the result into an array argument"
         place: tuple[str, int] | None = (function.__code__.co_filename, _line_of_return(function.__code__))
@@ -32,17 +42,18 @@ def explain(error: BaseException, function: types.FunctionType) -> str:
         line = linecache.getline(*place).strip()
         parts.append(f"  {place[0]}, line {place[1]}:" + (f"\n      {line}" if line else ""))
     hint = next((hint for sign, hint in _HINTS if sign in str(error)), None)
+    if hint is not None and hint.startswith("The array is read-only") and len(readonly) == 1:
+        hint = hint.replace("The array", f"'{readonly[0]}'").replace("x.copy()", f"{readonly[0]}.copy()")
     return "\n".join([*parts, hint] if hint else parts)
 
 
 def _summary(error: BaseException) -> str:
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
     text = re.sub(r"^Failed in \w+ mode pipeline \(step: [^)]*\)\s*", "", text).strip()
-    missing = re.search(r"No implementation of function Function\(<.*?(?:function )?([\w.]+)(?: at \w+)?>\).*?>>> ([^\n]+)",
-                        text, re.S)  # fmt: skip
+    missing = re.search(r"^No implementation of function .*?>>> ([^\n]+)", text, re.S)
     if missing:
         reasons = dict.fromkeys(re.findall(r"specific error:\s*\n\s*(?:\w+Error: )?([^\n]+)", text))
-        shown = re.sub(r"Literal\[(\w+)\]\(([^)]*)\)", r"\1 \2", missing[2].strip())
+        shown = re.sub(r"Literal\[(\w+)\]\(([^)]*)\)", r"\1 \2", missing[1].strip())
         return "; ".join([f"Numba has no {shown}", *reasons])
     text = re.sub(r"\n*\s*File \"[^\"]*\", line \d+:.*", "", text, flags=re.S)
     text = re.sub(r"\n?During: .*|\. Raised from .*", "", text, flags=re.S).strip()
@@ -85,7 +96,9 @@ def _line_of_return(code: types.CodeType) -> int:
     line, previous = code.co_firstlineno, None
     for instruction in dis.get_instructions(code):
         here = instruction.positions.lineno if instruction.positions else None
-        gives_none = instruction.argval is None if instruction.opname == "RETURN_CONST" else previous == ("LOAD_CONST", None)
+        gives_none = (
+            instruction.argval is None if instruction.opname == "RETURN_CONST" else previous == ("LOAD_CONST", None)
+        )
         if instruction.opname.startswith("RETURN_") and instruction.opname != "RETURN_GENERATOR" and not gives_none:
             return here or line
         previous = (instruction.opname, instruction.argval)

@@ -130,9 +130,7 @@ def _compile(
     }
 
 
-def _arguments(
-    options: tuple[str, ...], capability: tuple[int, int], source: str, file: str | None
-) -> list[bytes]:
+def _arguments(options: tuple[str, ...], capability: tuple[int, int], source: str, file: str | None) -> list[bytes]:
     arguments = [f"--gpu-architecture=compute_{capability[0]}{capability[1]}", "-lineinfo"]
     if not any(re.match(r"(-std|--std)\b", option) for option in options):
         arguments.append("-std=c++17")
@@ -153,9 +151,7 @@ class _Program:
         self.version = "NVRTC {}.{}".format(*_checked(nvrtc.nvrtcVersion()))
         names = [name.encode() for name in STANDARD_HEADERS]
         texts = [text.encode() for text in STANDARD_HEADERS.values()]
-        (handle,) = _checked(
-            nvrtc.nvrtcCreateProgram(source.encode(), _OWN_FILE.encode(), len(names), texts, names)
-        )
+        (handle,) = _checked(nvrtc.nvrtcCreateProgram(source.encode(), _OWN_FILE.encode(), len(names), texts, names))
         try:
             _checked(nvrtc.nvrtcAddNameExpression(handle, name.encode()))
             (result,) = nvrtc.nvrtcCompileProgram(handle, len(arguments), arguments)

@@ -84,9 +84,9 @@ def _from_ptx(words: list[str]) -> ParameterType:
     return ParameterType("scalar", dtype=np.dtype(f"{kind}{width}"), size=width, align=width)
 
 
-def merge(from_ptx: tuple[ParameterType, ...], table: list[int] | None, declared: list[tuple[str, str]]) -> tuple[
-    ParameterType, ...
-]:
+def merge(
+    from_ptx: tuple[ParameterType, ...], table: list[int] | None, declared: list[tuple[str, str]]
+) -> tuple[ParameterType, ...]:
     """Parameters with all that is known: layout from PTX, types from the table, names and spelling from the source."""
     words = table[1:] if table and table[0] == len(from_ptx) else [None] * len(from_ptx)
     texts = declared if len(declared) == len(from_ptx) else [("", "")] * len(from_ptx)
