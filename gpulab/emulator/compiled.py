@@ -1,0 +1,278 @@
+"""The compiled engine: runs a launch with native code.
+
+`variants` makes the code of a warp, `native_driver` calls it for every warp of every block, and this module prepares the
+memory that both use, starts the OS threads, watches over them (Ctrl-C, time limit), and turns what they left behind into
+`Counters` or an error.
+
+Blocks run on several OS threads when their order cannot matter; each thread has counters of its own. A fault in one block
+lets every block before it run to its end, so that the fault reported is the one that a run in order meets first.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gpulab.counters import Counters
+from gpulab.emulator import layout, native, native_count
+from gpulab.emulator.faults import make_fault, memory_fault
+from gpulab.emulator.layout import FAULT_KINDS, SLOTS
+from gpulab.emulator.memory import SECTOR_BYTES, Memory
+from gpulab.emulator.program import Program, RunOptions
+from gpulab.emulator.variants import Variant, frame_bytes, masks_end, variant
+from gpulab.errors import GpulabError, KernelFault, TimeLimitError
+from gpulab.launch import LaunchConfig
+
+_NO_FAULT = 2**62
+_POLL_S = 0.05
+
+
+def execute(
+    program: Program,
+    launch: LaunchConfig,
+    parameters: bytes,
+    memory: Memory,
+    symbols: dict[str, int],
+    options: RunOptions = RunOptions(),  # noqa: B008 (frozen, so it can be shared)
+    general: bool = False,
+) -> Counters:
+    """Run a kernel; see `gpulab.emulator.execute`.
+
+    Parameters
+    ----------
+    general : bool
+        Run only the general variant, which is slower and makes no assumption. For tests.
+    """
+    code = variant(program, launch.block, options.count, symbols, general)
+    run = _Run(program, launch, parameters, memory, symbols, options, code)
+    run.finish()
+    return run.counters()
+
+
+def thread_count(options: RunOptions, blocks: int, order_matters: bool) -> int:
+    """OS threads for a launch: as asked, else $GPULAB_THREADS, else the CPUs that this process may use."""
+    if order_matters:
+        return 1
+    wanted = options.threads or _from_environment() or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(wanted, blocks))
+
+
+def _from_environment() -> int | None:
+    text = os.environ.get("GPULAB_THREADS")
+    if not text:
+        return None
+    if not text.isdigit() or int(text) < 1:
+        raise GpulabError(f"GPULAB_THREADS must be a whole number of at least 1, but {text!r} came.")
+    return int(text)
+
+
+def aligned(nbytes: int) -> np.ndarray:
+    """Zeroed bytes that begin at a multiple of 64."""
+    backing = np.zeros(nbytes + 64, np.uint8)
+    start = -backing.ctypes.data % 64
+    return backing[start : start + nbytes]
+
+
+@dataclass
+class _Thread:
+    """An OS thread's context and memory."""
+
+    context: np.ndarray
+    buffers: dict[str, np.ndarray]
+    result: int = layout.DONE
+    error: BaseException | None = None
+
+    def word(self, name: str) -> int:
+        return int(self.context[SLOTS[name]])
+
+
+@dataclass
+class _Run:
+    program: Program
+    launch: LaunchConfig
+    parameters: bytes
+    memory: Memory
+    symbols: dict[str, int]
+    options: RunOptions
+    code: Variant
+    threads: list[_Thread] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.windows = self.memory.windows.copy()
+        self.shared_words = np.zeros(8, np.int64)  # stop, next, fault limit
+        self.shared_words[2] = _NO_FAULT
+        chosen = self.options.blocks
+        self.blocks = None if chosen is None else np.asarray(list(chosen), np.int64)
+        self.block_count = self.launch.blocks if self.blocks is None else len(self.blocks)
+        self.tids = _thread_indices(self.launch)
+        self.parameter_buffer = np.frombuffer(self.parameters + bytes(16), np.uint8).copy()
+        self.symbol_table = np.array([self.symbols[name] for name in sorted(self.symbols)] or [0], np.int64)
+        self.maps = self._touched_maps() if self.options.count else {}
+        count = thread_count(self.options, self.block_count, self.program.order_sensitive)
+        self.threads = [self._thread() for _ in range(count)]
+
+    # ---- preparation
+
+    def _touched_maps(self) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+        maps = {}
+        for window, allocation in self.memory.allocations.items():
+            sectors = -(-allocation.size // SECTOR_BYTES) + 1
+            maps[window] = (np.zeros(sectors, np.uint8), np.zeros(sectors, np.uint8))
+            self.windows[window]["read"], self.windows[window]["written"] = (m.ctypes.data for m in maps[window])
+        return maps
+
+    def _thread(self) -> _Thread:
+        program, launch = self.program, self.launch
+        instructions, warps = len(program.forms), launch.warps_per_block
+        shared_bytes = shared_memory_bytes(program, launch)
+        buffers = {
+            "shared": aligned(shared_bytes),
+            "local": aligned(program.local_bytes * warps * layout.WARP),
+            "frames": aligned(frame_bytes(program) * warps),
+            "block_counters": aligned(16 * len(program.graph.blocks)),
+            "memory_counters": aligned(native_count.WORD_BYTES * instructions),
+            "branch_counters": aligned(16 * instructions),
+            "l1": aligned(8 * native_count.L1_ENTRIES),
+        }
+        words = {
+            "windows": self.windows.ctypes.data,
+            "last_window": len(self.windows) - 1,
+            "params": self.parameter_buffer.ctypes.data,
+            "param_bytes": program.parameter_bytes,
+            "symbols": self.symbol_table.ctypes.data,
+            "tids": self.tids.ctypes.data,
+            **{f"ntid.{axis}": size for axis, size in zip("xyz", launch.block, strict=True)},
+            **{f"nctaid.{axis}": size for axis, size in zip("xyz", launch.grid, strict=True)},
+            "threads": launch.threads_per_block,
+            "warps": warps,
+            "shared_bytes": shared_bytes,
+            "dynamic_shared": launch.dynamic_shared_bytes,
+            "local_bytes": program.local_bytes,
+            "stop": self.shared_words.ctypes.data,
+            "next": self.shared_words.ctypes.data + 8,
+            "fault_limit": self.shared_words.ctypes.data + 16,
+            "blocks": 0 if self.blocks is None else self.blocks.ctypes.data,
+            "block_count": self.block_count,
+            "frame_bytes": frame_bytes(program),
+            "frame_clear": masks_end(program),
+            "fast": self.code.address,
+            **{name: buffer.ctypes.data for name, buffer in buffers.items()},
+        }
+        context = np.zeros(layout.CONTEXT_WORDS, np.int64)
+        for name, value in words.items():
+            context[SLOTS[name]] = value
+        return _Thread(context, buffers)
+
+    # ---- running
+
+    def finish(self) -> None:
+        """Run all blocks; raise what went wrong."""
+        workers = [threading.Thread(target=self._work, args=(each,), daemon=True) for each in self.threads]
+        deadline = time.monotonic() + self.options.time_limit_s
+        for worker in workers:
+            worker.start()
+        timed_out = False
+        try:
+            for worker in workers:
+                while worker.is_alive():
+                    worker.join(_POLL_S)
+                    if time.monotonic() > deadline and not timed_out:
+                        timed_out = True
+                        self.shared_words[0] = 1
+        except BaseException:
+            # Ctrl-C, most of all: native code still uses this run's memory, so wait until it has stopped.
+            self.shared_words[0] = 1
+            for worker in workers:
+                worker.join()
+            raise
+        self._raise_errors(timed_out)
+
+    def _work(self, thread: _Thread) -> None:
+        try:
+            drive = native.drive()
+            thread.result = drive(thread.context.ctypes.data)
+            while thread.result == layout.BAIL:
+                thread.context[SLOTS["general"]] = self.code.general_address()
+                thread.result = drive(thread.context.ctypes.data)
+        except BaseException as error:  # noqa: BLE001 (raised again by the launching thread)
+            thread.error = error
+            self.shared_words[0] = 1
+
+    def _raise_errors(self, timed_out: bool) -> None:
+        for thread in self.threads:
+            if thread.error is not None:
+                raise thread.error
+        faulted = [thread for thread in self.threads if thread.result == layout.FAULT]
+        if faulted:
+            raise self._fault(min(faulted, key=lambda thread: thread.word("turn")))
+        if timed_out and any(thread.result == layout.STOP for thread in self.threads):
+            raise TimeLimitError(
+                f"The kernel {self.program.function.name} did not end within {self.options.time_limit_s:g} s and was "
+                f"stopped. Look for a loop that never ends; if it only needs longer, raise the time limit or launch "
+                f"fewer blocks."
+            )
+
+    def _fault(self, thread: _Thread) -> KernelFault:
+        kind = FAULT_KINDS[thread.word("fault_kind")]
+        instruction, block = thread.word("fault_instruction"), thread.word("fault_block")
+        linear = thread.word("fault_warp") * layout.WARP + thread.word("fault_lane")
+        if kind in ("out-of-bounds", "misaligned"):
+            address = thread.word("fault_address") & (1 << 64) - 1
+            return memory_fault(
+                self.program, self.launch, self.memory, kind, instruction, block, linear, address
+            )
+        blamed = None if kind in ("deadlock",) else linear
+        return make_fault(self.program, self.launch, kind, instruction, block, blamed)
+
+    # ---- counters
+
+    def counters(self) -> Counters:
+        """What the threads counted, summed."""
+        program = self.program
+        found = Counters.zeros(len(program.forms))
+        found.blocks = sum(thread.word("blocks_run") for thread in self.threads)
+        found.warps = found.blocks * self.launch.warps_per_block
+        found.threads = found.blocks * self.launch.threads_per_block
+        if self.blocks is not None:
+            found.sampled_blocks = found.blocks
+        if not self.options.count:
+            return found
+        entries, lanes = self._summed("block_counters", 2).T
+        on, divergent = self._summed("branch_counters", 2).T
+        for block in program.graph.blocks:
+            span = slice(block.start, block.stop)
+            found.warp_instructions[span] = entries[block.rank]
+            found.thread_instructions[span] = lanes[block.rank]
+        guarded = np.array([each.guard is not None for each in program.function.instructions], bool)
+        found.thread_instructions_pred_on[:] = np.where(guarded, on, found.thread_instructions)
+        found.divergent_branches[:] = divergent
+        for name, column in zip(native_count.WORDS, self._summed("memory_counters", 8).T, strict=True):
+            getattr(found, name)[:] = column
+        for read, written in self.maps.values():
+            found.distinct_sectors_read += int(np.count_nonzero(read))
+            found.distinct_sectors_written += int(np.count_nonzero(written))
+            found.footprint_sectors += int(np.count_nonzero(read | written))
+        return found
+
+    def _summed(self, name: str, columns: int) -> np.ndarray:
+        return sum(thread.buffers[name].view(np.int64) for thread in self.threads).reshape(-1, columns)
+
+
+def shared_memory_bytes(program: Program, launch: LaunchConfig) -> int:
+    """Bytes of shared memory of a block: the static part, and the dynamic part behind it."""
+    dynamic = launch.dynamic_shared_bytes
+    return -(-program.static_shared_bytes // 16) * 16 + dynamic if dynamic else program.static_shared_bytes
+
+
+def _thread_indices(launch: LaunchConfig) -> np.ndarray:
+    """``threadIdx`` of every lane: shape (warps, 3, 32), int32."""
+    x, y, _ = launch.block
+    linear = np.arange(launch.warps_per_block * layout.WARP)
+    axes = np.stack([linear % x, linear // x % y, linear // (x * y)]).astype(np.int32)
+    return np.ascontiguousarray(axes.reshape(3, -1, layout.WARP).transpose(1, 0, 2))
+
+

@@ -1,0 +1,351 @@
+"""Loads and stores.
+
+The fast ways need one check of the whole warp and one vector access: a uniform address, neighbouring elements, or (for
+blocks narrower than a warp) rows of neighbouring elements. Everything else goes through ``resolve_SPACE``, which checks
+lane by lane and gives host addresses for a gather or scatter. So does a fast access whose check fails: inactive lanes may
+be out of bounds, and a real fault is found there with its lane.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpulab.emulator import layout
+from gpulab.emulator.ir import Value, bits_of, constant, mangled, type_text
+from gpulab.emulator.lower_count import count_request
+from gpulab.emulator.lower_table import ELEMENTS, lowers
+from gpulab.emulator.lower_values import Affine, State
+from gpulab.emulator.native_address import row_field, window_row
+from gpulab.ptx.syntax import Address, Group, Operand, Symbol
+
+FULL = constant("i32", -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One memory instruction: space, element type, elements per lane, bytes per lane, address, lanes, flags."""
+
+    space: str
+    element: str
+    vector: int
+    size: int
+    address: Value | Affine
+    on: Value
+    flags: int = 0
+
+    def info(self, index: int) -> Value:
+        """The word that native helpers take."""
+        return constant("i64", index << layout.INSTRUCTION_SHIFT | self.flags | self.size)
+
+
+@lowers("ld", "ldu")
+def load(state: State) -> None:
+    destination, source = state.instruction.operands[:2]
+    destinations = list(destination.elements) if isinstance(destination, Group) else [destination]
+    access = make_access(state, source)
+    if access.space == "param":
+        _load_parameter(state, access, destinations)
+        return
+    with_lanes(state, access, destinations, lambda: read_elements(state, access))
+
+
+@lowers("st")
+def store(state: State) -> None:
+    target, source = state.instruction.operands[:2]
+    sources = list(source.elements) if isinstance(source, Group) else [source]
+    access = make_access(state, target, layout.STORE)
+    values = [state.value(each, state.form.type or "") for each in sources]
+    if state.guard is None:
+        _store_elements(state, access, values)
+        return
+    with state.b.if_(state.b.is_("ne", access.on, 0)):
+        _store_elements(state, access, values)
+
+
+def make_access(state: State, operand: Operand, flags: int = 0) -> Access:
+    """What a memory instruction accesses. Parameters and constants have spaces of their own for counting only."""
+    form = state.form
+    space = (form.space or "generic").partition("::")[0]
+    base = operand.base if isinstance(operand, Address) else None
+    if space == "param" and isinstance(base, Symbol) and base.name in state.program.local:
+        space = "local"
+    return Access(
+        space, ELEMENTS[form.type or ""], form.vector, form.access_bytes, state.address(operand), state.on(), flags
+    )
+
+
+def with_lanes(state: State, access: Access, destinations: list[Operand], read) -> None:  # noqa: ANN001
+    """Read and write back; skip the access when no lane's guard holds."""
+    b, type_name = state.b, state.form.type or ""
+    if state.guard is None:
+        for destination, value in zip(destinations, read(), strict=True):
+            state.write(destination, value, type_name)
+        return
+    places = [b.variable(constant(access.element, 0, 32)) for _ in destinations]
+    with b.if_(b.is_("ne", access.on, 0)):
+        for place, value in zip(places, read(), strict=True):
+            b.store(b.widen(value), place)
+    for destination, place in zip(destinations, places, strict=True):
+        state.write(destination, b.load(access.element, place, 32), type_name)
+
+
+def _load_parameter(state: State, access: Access, destinations: list[Operand]) -> None:
+    b, type_name = state.b, state.form.type or ""
+    if isinstance(access.address, Value) and access.address.constant:
+        offset = int(access.address.text)
+        if not 0 <= offset <= state.program.parameter_bytes - access.size:
+            raise state.refuse("it reads behind the kernel's parameters")
+        base = state.constant_get("params", "ptr")
+        for number, destination in enumerate(destinations):
+            place = b.offset(base, offset + number * bits_of(access.element) // 8)
+            state.write(destination, b.load(access.element, place, align=1, note=", !invariant.load !0"), type_name)
+        return
+    with_lanes(state, access, destinations, lambda: _gather(state, access))
+
+
+# ---- reading
+
+
+def read_elements(state: State, access: Access) -> list[Value]:
+    """Check and load; one value for each element of the vector, scalar if the address is uniform."""
+    b = state.b
+    fast = _fast_kind(state, access)
+    if fast is None:
+        values = _gather(state, access)
+        return _uniform_values(state, access, values)
+    lanes = 1 if fast == "uniform" else 32
+    places = [b.variable(constant(access.element, 0, lanes)) for _ in range(access.vector)]
+    slow, join = b.fresh("slow"), b.fresh("join")
+    pointer = _check(state, access, slow)
+    for place, value in zip(places, _read_fast(state, access, fast, pointer), strict=True):
+        b.store(value, place)
+    b.br(join)
+    b.label(slow)
+    for place, value in zip(places, _gather(state, access, count=False), strict=True):
+        b.store(_first(state, access, value) if lanes == 1 else value, place)
+    b.br(join)
+    b.label(join)
+    count_request(state, access)
+    return [b.load(access.element, place, lanes) for place in places]
+
+
+def _uniform_values(state: State, access: Access, values: list[Value]) -> list[Value]:
+    if state.plan.general or not isinstance(access.address, Value) or access.address.lanes > 1:
+        return values
+    return [_first(state, access, value) for value in values] if access.space not in ("local", "generic") else values
+
+
+def _first(state: State, access: Access, value: Value) -> Value:
+    return state.b.extract(value, state.b.count_trailing_zeros(access.on))
+
+
+def _fast_kind(state: State, access: Access) -> str | None:
+    """``uniform``, ``contiguous``, ``rows`` or None, by what is known of the strides."""
+    if access.space not in ("global", "shared", "const") or state.plan.general:
+        return None
+    if isinstance(access.address, Value):
+        return "uniform" if access.address.lanes == 1 else None
+    width = state.plan.block_shape.width
+    first, second = access.address.strides
+    if first != access.size or not isinstance(first, int):
+        return None
+    if width == 32 or second == width * access.size:
+        return "contiguous"
+    return "rows"
+
+
+def _check(state: State, access: Access, slow: str) -> Value:
+    """Host pointer of lane 0 if every lane is in bounds and aligned; else jump to `slow`."""
+    b, size = state.b, access.size
+    base = access.address.base if isinstance(access.address, Affine) else access.address
+    low, span, aligned = _extent(state, access, base)
+    if access.space == "shared":
+        room, offset = state.constant_get("shared_bytes"), low
+        origin = b.add(base, state.constant_get("shared"))
+    else:
+        row = window_row(b, state.context, low)
+        room = row_field(b, row, "store_room" if access.flags & layout.STORE else "room")
+        offset = b.sub(low, row_field(b, row, "base"))
+        origin = b.add(base, row_field(b, row, "delta"))
+    rest = b.sub(room, span)
+    inside = b.and_(b.compare("ule", offset, rest), b.is_("sge", rest, 0))
+    if size > 1:
+        inside = b.and_(inside, b.is_("eq", b.and_(aligned, size - 1), 0))
+    after = b.fresh("inside")
+    b.cond(inside, after, slow)
+    b.label(after)
+    return b.cast("inttoptr", origin, "ptr")
+
+
+def _extent(state: State, access: Access, base: Value) -> tuple[Value, Value, Value]:
+    """Lowest address of the warp's lanes, bytes from there to the end, and what must be aligned."""
+    b, size, width = state.b, access.size, state.plan.block_shape.width
+    low, span, aligned = base, constant("i64", size), base
+    if not isinstance(access.address, Affine):
+        return low, span, aligned
+    for stride, steps in zip(access.address.strides, (width - 1, 32 // width - 1), strict=True):
+        if isinstance(stride, int):
+            low = b.add(low, min(0, stride * steps)) if stride < 0 else low
+            span = b.add(span, abs(stride) * steps)
+            aligned = b.or_(aligned, stride) if stride % size else aligned
+        elif steps:
+            reach = b.mul(stride, steps)
+            low = b.add(low, b.intrinsic("llvm.smin", reach, constant("i64", 0)))
+            # A stride so large that its product wraps gives an extent that no allocation has, or fails per lane.
+            span = b.add(span, b.intrinsic("llvm.umin", b.intrinsic("llvm.abs", reach, tail=", i1 false"), constant("i64", 1 << 60)))
+            aligned = b.or_(aligned, stride)
+    return low, span, aligned
+
+
+def _read_fast(state: State, access: Access, kind: str, pointer: Value) -> list[Value]:
+    b, element, vector = state.b, access.element, access.vector
+    step = bits_of(element) // 8
+    if kind == "uniform":
+        return [b.load(element, b.offset(pointer, number * step), align=step) for number in range(vector)]
+    if kind == "contiguous":
+        return _split(state, b.load(element, pointer, 32 * vector, align=step), vector)
+    width, rows = state.plan.block_shape.width, []
+    for row in range(32 // width):
+        rows.append(b.load(element, _row_pointer(state, access, pointer, row), width * vector, align=step))
+    while len(rows) > 1:
+        rows = [b.shuffle(x, y, list(range(2 * x.lanes))) for x, y in zip(rows[::2], rows[1::2], strict=True)]
+    return _split(state, rows[0], vector)
+
+
+def _row_pointer(state: State, access: Access, pointer: Value, row: int) -> Value:
+    assert isinstance(access.address, Affine)
+    stride = access.address.strides[1]
+    if row == 0:
+        return pointer
+    return state.b.offset(pointer, stride * row if isinstance(stride, int) else state.b.mul(stride, row))
+
+
+def _split(state: State, whole: Value, vector: int) -> list[Value]:
+    """The elements of 32 neighbouring vectors, element by element."""
+    if vector == 1:
+        return [whole]
+    return [
+        state.b.shuffle(whole, whole, [lane * vector + number for lane in range(32)]) for number in range(vector)
+    ]
+
+
+# ---- any addresses
+
+
+def resolve(state: State, access: Access) -> Value:
+    """Check every lane that is on; host addresses as 32 pointers. Faults leave the warp."""
+    b = state.b
+    addresses, hosts = state.buffers["addresses"], state.buffers["hosts"]
+    b.store(state.vector(access.address), addresses, align=64)
+    space = "global" if access.space == "const" else access.space
+    b.store(constant("i64", 0, 32), hosts, align=64)
+    ok = b.call(f"resolve_{space}", "i32", state.context, addresses, hosts, access.on, access.info(state.index))
+    after = b.fresh("resolved")
+    b.cond(b.is_("ne", ok, 0), after, state.fault_label)
+    b.label(after)
+    return b.cast("inttoptr", b.load("i64", hosts, 32, align=64), "ptr")
+
+
+def _gather(state: State, access: Access, count: bool = True) -> list[Value]:
+    b = state.b
+    pointers = resolve(state, access)
+    if count:
+        count_request(state, access)
+    return [gather_element(state, access.element, pointers, number, access.on) for number in range(access.vector)]
+
+
+def gather_element(state: State, element: str, pointers: Value, number: int, on: Value) -> Value:
+    """Element `number` at each pointer, for the lanes that are on; 0 in the others."""
+    b, step = state.b, bits_of(element) // 8
+    name = f"llvm.masked.gather.{mangled(element, 32)}.v32p0"
+    kind = type_text(element, 32)
+    b.declare(name, kind, f"<32 x ptr>, <32 x i1>, {kind}")
+    places = _moved(state, pointers, number * step)
+    mask, zero = b.mask_vector(on), constant(element, 0, 32)
+    return b.assign(element, 32, f"call {kind} @{name}(<32 x ptr> align {step} {places.text}, {mask.ir}, {zero.ir})")
+
+
+def _moved(state: State, pointers: Value, distance: int) -> Value:
+    if distance == 0:
+        return pointers
+    return state.b.assign("ptr", 32, f"getelementptr i8, {pointers.ir}, i64 {distance}")
+
+
+def _scatter(state: State, access: Access, values: list[Value]) -> None:
+    """Store lane by lane, ascending, so that the highest lane wins at one address."""
+    b, step = state.b, bits_of(access.element) // 8
+    pointers = resolve(state, access)
+    name = f"llvm.masked.scatter.{mangled(access.element, 32)}.v32p0"
+    kind = type_text(access.element, 32)
+    b.declare(name, "void", f"{kind}, <32 x ptr>, <32 x i1>")
+    mask = b.mask_vector(access.on)
+    for number, value in enumerate(values):
+        places = _moved(state, pointers, number * step)
+        b.emit(f"call void @{name}({b.widen(value).ir}, <32 x ptr> align {step} {places.text}, {mask.ir})")
+
+
+# ---- writing
+
+
+def _store_elements(state: State, access: Access, values: list[Value]) -> None:
+    b = state.b
+    fast = _fast_kind(state, access)
+    if fast is None:
+        _scatter(state, access, values)
+        count_request(state, access)
+        return
+    slow, join = b.fresh("slow"), b.fresh("join")
+    if fast == "rows" or access.vector > 1:
+        if fast != "uniform":
+            b.go_if(b.is_("ne", access.on, -1), slow)
+    pointer = _check(state, access, slow)
+    _write_fast(state, access, fast, pointer, values)
+    b.br(join)
+    b.label(slow)
+    _scatter(state, access, values)
+    b.br(join)
+    b.label(join)
+    count_request(state, access)
+
+
+def _write_fast(state: State, access: Access, kind: str, pointer: Value, values: list[Value]) -> None:
+    b, element = state.b, access.element
+    step = bits_of(element) // 8
+    if kind == "uniform":
+        last = b.sub(constant("i32", 31), b.count_leading_zeros(access.on))
+        for number, value in enumerate(values):
+            b.store(b.extract(value, last), b.offset(pointer, number * step), align=step)
+        return
+    whole = _joined(state, [b.widen(value) for value in values])
+    if kind == "rows":
+        width = state.plan.block_shape.width * access.vector
+        for row in range(32 // state.plan.block_shape.width):
+            piece = b.shuffle(whole, whole, list(range(row * width, (row + 1) * width)))
+            b.store(piece, _row_pointer(state, access, pointer, row), align=step)
+        return
+    full, partial, done = b.fresh("full"), b.fresh("partial"), b.fresh("done")
+    if access.vector > 1:
+        b.store(whole, pointer, align=step)
+        return
+    b.cond(b.compare("eq", access.on, FULL), full, partial)
+    b.label(full)
+    b.store(whole, pointer, align=step)
+    b.br(done)
+    b.label(partial)
+    name = f"llvm.masked.store.{mangled(element, 32)}.p0"
+    b.declare(name, "void", f"{type_text(element, 32)}, ptr, <32 x i1>")
+    b.emit(f"call void @{name}({whole.ir}, ptr align {step} {pointer.text}, {b.mask_vector(access.on).ir})")
+    b.br(done)
+    b.label(done)
+
+
+def _joined(state: State, values: list[Value]) -> Value:
+    """32 neighbouring vectors from their elements."""
+    b, vector = state.b, len(values)
+    if vector == 1:
+        return values[0]
+    parts = values
+    while len(parts) > 1:
+        parts = [b.shuffle(x, y, list(range(2 * x.lanes))) for x, y in zip(parts[::2], parts[1::2], strict=True)]
+    order = [number * 32 + lane for lane in range(32) for number in range(vector)]
+    return b.shuffle(parts[0], parts[0], order)

@@ -1,0 +1,119 @@
+"""Moves and packs, address conversion, carry chains, and what has no effect in the emulator."""
+
+from __future__ import annotations
+
+from gpulab.emulator.ir import Builder, Value, constant
+from gpulab.emulator.lower_affine import add_cvta
+from gpulab.emulator.lower_integer import high_half, signed
+from gpulab.emulator.lower_table import ELEMENTS, lowers
+from gpulab.emulator.lower_values import State
+from gpulab.emulator.memory import FIRST_WINDOW, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS
+from gpulab.ptx.opcodes import CARRY
+from gpulab.ptx.syntax import Group, Operand
+from gpulab.ptx.types import bits_of as type_bits
+
+
+@lowers("membar", "fence", "prefetch", "prefetchu", "nanosleep", "pmevent")
+def nothing(state: State) -> None:
+    """Memory is sequentially consistent here, and time is not."""
+
+
+@lowers("mov")
+def mov(state: State) -> None:
+    destination, source = state.instruction.operands
+    type_name = state.form.type or ""
+    if isinstance(source, Group):
+        state.write(destination, _packed(state, source, type_name), type_name)
+    elif isinstance(destination, Group):
+        _unpack(state, destination, source, type_name)
+    else:
+        state.write(destination, state.value(source, type_name), type_name)
+
+
+def _packed(state: State, source: Group, type_name: str) -> Value:
+    b, width = state.b, type_bits(type_name) // len(source.elements)
+    whole = constant(f"i{type_bits(type_name)}", 0)
+    for number, element in enumerate(source.elements):
+        part = b.resize(state.value(element, f"b{width}"), whole.type)
+        whole = b.or_(whole, b.shl(part, width * number))
+    return b.bitcast(whole, ELEMENTS[type_name])
+
+
+def _unpack(state: State, destination: Group, source: Operand, type_name: str) -> None:
+    b, width = state.b, type_bits(type_name) // len(destination.elements)
+    whole = b.bitcast(state.value(source, type_name), f"i{type_bits(type_name)}")
+    parts = [b.resize(b.lshr(whole, width * n), f"i{width}") for n in range(len(destination.elements))]
+    for element, part in zip(destination.elements, parts, strict=True):
+        state.write(element, part, f"b{width}")
+
+
+@lowers("cvta")
+def cvta(state: State) -> None:
+    destination, source = state.instruction.operands
+    value = add_cvta(state, state.value(source, state.form.type or ""))
+    state.write(destination, value, state.form.type or "")
+
+
+@lowers("isspacep")
+def isspacep(state: State) -> None:
+    destination, source = state.instruction.operands
+    b = state.b
+    window = b.lshr(state.value(source, "u64"), WINDOW_BITS)
+    space = (state.form.space or "").partition("::")[0]
+    if space == "shared":
+        inside = b.is_("eq", window, SHARED_WINDOW >> WINDOW_BITS)
+    elif space == "local":
+        inside = b.is_("eq", window, LOCAL_WINDOW >> WINDOW_BITS)
+    elif space == "global":
+        inside = b.is_("uge", window, FIRST_WINDOW)
+    else:
+        inside = constant("i1", 0)
+    state.write(destination, inside, "pred")
+
+
+# ---- carry chains
+
+
+def uses_carry(state: State) -> bool:
+    """Whether the instruction reads or writes the carry."""
+    return state.form.carry_out or state.form.opcode in ("addc", "subc", "madc")
+
+
+def carry(state: State) -> None:
+    """Lower an instruction of a carry chain."""
+    b, form = state.b, state.form
+    values = [state.value(each, form.type or "") for each in state.instruction.operands[1:]]
+    incoming = None
+    if form.opcode.endswith("c"):
+        flag = state.read_register(CARRY)
+        assert isinstance(flag, Value)
+        incoming = b.cast("zext", flag, values[0].type)
+    if form.opcode.startswith("mad"):
+        first = high_half(b, values[0], values[1], signed(form)) if form.mode == "hi" else b.mul(values[0], values[1])
+        values = [first, values[2]]
+    combine = _difference if form.opcode.startswith("sub") else _sum
+    result, out = combine(b, values[0], values[1], incoming)
+    # The carry first: it must not see a destination that is also a source.
+    if form.carry_out:
+        state.write(CARRY, out, "pred")
+    state.write(state.instruction.operands[0], result, form.type or "")
+
+
+def _sum(b: Builder, x: Value, y: Value, incoming: Value | None) -> tuple[Value, Value]:
+    total = b.add(x, y)
+    out = b.compare("ult", total, x)
+    if incoming is None:
+        return total, out
+    whole = b.add(total, incoming)
+    return whole, b.or_(out, b.compare("ult", whole, total))
+
+
+def _difference(b: Builder, x: Value, y: Value, incoming: Value | None) -> tuple[Value, Value]:
+    rest = b.sub(x, y)
+    out = b.compare("ult", x, y)
+    if incoming is None:
+        return rest, out
+    whole = b.sub(rest, incoming)
+    return whole, b.or_(out, b.compare("ult", rest, incoming))
+
+

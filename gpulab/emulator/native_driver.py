@@ -1,0 +1,187 @@
+"""The native driver: runs blocks, and the warps of each block in turn, until the launch is done or something stops it.
+
+One call of ``drive(context)`` serves one OS thread. Blocks are taken from a counter that all OS threads of the launch
+share. The warps of a block run in order, each until it returns: finished, waiting at a barrier, in need of the general
+variant, faulting, or stopped. All state is in the context and the frames, so a driver that returned `BAIL` because the
+general variant was not compiled yet goes on where it was when it is called again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpulab.emulator import layout, native_count
+from gpulab.emulator.ir import Builder, IrModule, Value, constant
+from gpulab.emulator.layout import frame_get, frame_put, get, put
+from gpulab.emulator.native_address import record_fault
+
+
+def define(module: IrModule) -> tuple[str, ...]:
+    """Put the driver into a module; returns its name."""
+    b = Builder(module, "drive", "i32", (("context", "ptr"),))
+    context = b.argument("context", "ptr")
+    rounds, blocks, out = b.fresh("rounds"), b.fresh("blocks"), b.fresh("out")
+    result = b.variable(constant("i32", layout.DONE))
+    b.cond(b.is_("ne", get(b, context, "in_block"), 0), rounds, blocks)
+    b.label(blocks)
+    _take_block(b, context, result, out)
+    _enter_block(b, context)
+    b.br(rounds)
+    b.label(rounds)
+    _run_warps(b, context, result, out)
+    _release_barrier(b, context, result, rounds, blocks, out)
+    b.label(out)
+    b.ret(b.load("i32", result))
+    b.finish()
+    return ("drive",)
+
+
+def _leave_if(b: Builder, condition: Value, result: Value, code: int, out: str) -> None:
+    with b.if_(condition):
+        b.store(constant("i32", code), result)
+        b.br(out)
+        b.label(b.fresh("dead"))
+
+
+def _take_block(b: Builder, context: Value, result: Value, out: str) -> None:
+    """Next block of the launch, in order; a block behind one that faulted is not begun."""
+    stop = b.load("i64", get(b, context, "stop", "ptr"))
+    _leave_if(b, b.is_("ne", stop, 0), result, layout.STOP, out)
+    counter = get(b, context, "next", "ptr")
+    turn = b.assign("i64", 1, f"atomicrmw add {counter.ir}, i64 1 monotonic")
+    _leave_if(b, b.compare("uge", turn, get(b, context, "block_count")), result, layout.DONE, out)
+    block = b.variable(turn)
+    chosen = get(b, context, "blocks")
+    with b.if_(b.is_("ne", chosen, 0)):
+        b.store(b.load("i64", b.offset(b.cast("inttoptr", chosen, "ptr"), b.mul(turn, 8))), block)
+    # Limit by turn, not number: blocks are begun in turn order, so every earlier one gets to its own end.
+    limit = b.load("i64", get(b, context, "fault_limit", "ptr"))
+    _leave_if(b, b.compare("ugt", turn, limit), result, layout.DONE, out)
+    linear = b.load("i64", block)
+    put(b, context, "block", linear)
+    nx, ny = get(b, context, "nctaid.x"), get(b, context, "nctaid.y")
+    rows = b.binary("udiv", linear, nx)
+    put(b, context, "ctaid.x", b.sub(linear, b.mul(rows, nx)))
+    planes = b.binary("udiv", rows, ny)
+    put(b, context, "ctaid.y", b.sub(rows, b.mul(planes, ny)))
+    put(b, context, "ctaid.z", planes)
+    put(b, context, "turn", turn)
+
+
+def _clear(b: Builder, start: Value, size: Value) -> None:
+    b.declare("llvm.memset.p0.i64", "void", "ptr, i8, i64, i1")
+    b.emit(f"call void @llvm.memset.p0.i64({start.ir}, i8 0, {size.ir}, i1 false)")
+
+
+def _enter_block(b: Builder, context: Value) -> None:
+    put(b, context, "blocks_run", b.add(get(b, context, "blocks_run"), 1))
+    put(b, context, "in_block", constant("i64", 1))
+    put(b, context, "warp", constant("i64", 0))
+    native_count.advance_epoch(b, context)
+    _clear(b, get(b, context, "shared", "ptr"), get(b, context, "shared_bytes"))
+    warps, threads = get(b, context, "warps"), get(b, context, "threads")
+    _clear(b, get(b, context, "local", "ptr"), b.mul(b.mul(get(b, context, "local_bytes"), warps), layout.WARP))
+    _clear(b, b.offset(context, 8 * layout.ARRIVED), constant("i64", 32 * layout.BARRIERS))
+    index = b.variable(constant("i64", 0))
+    with b.loop() as leave:
+        warp = b.load("i64", index)
+        b.go_if(b.compare("uge", warp, warps), leave)
+        b.store(b.add(warp, 1), index)
+        frame = _frame(b, context, warp)
+        _clear(b, frame, get(b, context, "frame_clear"))
+        lanes = b.sub(threads, b.mul(warp, layout.WARP))
+        some = b.resize(b.sub(b.shl(constant("i64", 1), b.and_(lanes, 63)), 1), "i32")
+        mask = b.select(b.is_("uge", lanes, layout.WARP), constant("i32", -1), some)
+        frame_put(b, frame, "mask", mask)
+        frame_put(b, frame, "index", warp)
+
+
+def _frame(b: Builder, context: Value, warp: Value) -> Value:
+    return b.offset(get(b, context, "frames", "ptr"), b.mul(warp, get(b, context, "frame_bytes")))
+
+
+def _run_warps(b: Builder, context: Value, result: Value, out: str) -> None:
+    """Run each warp that is ready until it returns."""
+    with b.loop() as leave:
+        warp = get(b, context, "warp")
+        b.go_if(b.compare("uge", warp, get(b, context, "warps")), leave)
+        frame = _frame(b, context, warp)
+        with b.if_(b.is_("eq", frame_get(b, frame, "status"), layout.READY)):
+            local = b.mul(b.mul(warp, layout.WARP), get(b, context, "local_bytes"))
+            put(b, context, "warp_local", b.add(get(b, context, "local"), local))
+            code = _call_warp(b, context, frame, result, out)
+            _leave_if(b, b.is_("eq", code, layout.STOP), result, layout.STOP, out)
+            with b.if_(b.is_("eq", code, layout.FAULT)):
+                _lower_limit(b, context)
+                b.store(constant("i32", layout.FAULT), result)
+                b.br(out)
+                b.label(b.fresh("dead"))
+            waits = b.is_("eq", code, layout.WAIT)
+            status = b.select(waits, constant("i32", layout.WAITING), constant("i32", layout.FINISHED))
+            frame_put(b, frame, "status", status)
+        put(b, context, "warp", b.add(get(b, context, "warp"), 1))
+
+
+def _call_warp(b: Builder, context: Value, frame: Value, result: Value, out: str) -> Value:
+    """Call the variant that the warp is in; a bail-out goes on in the general one."""
+    code = b.variable(constant("i32", layout.BAIL))
+    with b.if_(b.is_("eq", frame_get(b, frame, "mode"), 0)):
+        fast = get(b, context, "fast", "ptr")
+        b.store(b.assign("i32", 1, f"call i32 {fast.text}({context.ir}, {frame.ir})"), code)
+        bailed = b.is_("eq", b.load("i32", code), layout.BAIL)
+        frame_put(b, frame, "mode", b.cast("zext", bailed, "i32"))
+    with b.if_(b.is_("eq", b.load("i32", code), layout.BAIL)):
+        general = get(b, context, "general")
+        _leave_if(b, b.is_("eq", general, 0), result, layout.BAIL, out)
+        function = b.cast("inttoptr", general, "ptr")
+        b.store(b.assign("i32", 1, f"call i32 {function.text}({context.ir}, {frame.ir})"), code)
+    return b.load("i32", code)
+
+
+def _lower_limit(b: Builder, context: Value) -> None:
+    limit = get(b, context, "fault_limit", "ptr")
+    turn = get(b, context, "turn")
+    b.assign("i64", 1, f"atomicrmw umin {limit.ir}, {turn.ir} seq_cst")
+
+
+def _release_barrier(b: Builder, context: Value, result: Value, rounds: str, blocks: str, out: str) -> None:
+    """After all warps returned: next block, or release the barrier that all unfinished warps wait at."""
+    put(b, context, "warp", constant("i64", 0))
+    waiting, barrier, mixed = (b.variable(constant("i64", 0)) for _ in range(3))
+    for frame in _each_waiting(b, context):
+        number = frame_get(b, frame, "barrier", "i64")
+        first = b.is_("eq", b.load("i64", waiting), 0)
+        differs = b.and_(b.compare("ne", number, b.load("i64", barrier)), b.not_(first))
+        b.store(b.or_(b.load("i64", mixed), b.cast("zext", differs, "i64")), mixed)
+        b.store(b.select(first, number, b.load("i64", barrier)), barrier)
+        b.store(b.add(b.load("i64", waiting), 1), waiting)
+    with b.if_(b.is_("eq", b.load("i64", waiting), 0)):
+        put(b, context, "in_block", constant("i64", 0))
+        b.br(blocks)
+        b.label(b.fresh("dead"))
+    with b.if_(b.is_("ne", b.load("i64", mixed), 0)):
+        zero = constant("i64", 0)
+        record_fault(b, context, "deadlock", zero, zero, zero)
+        _lower_limit(b, context)
+        b.store(constant("i32", layout.FAULT), result)
+        b.br(out)
+        b.label(b.fresh("dead"))
+    place = b.mul(b.load("i64", barrier), 16)
+    arrived = b.offset(b.offset(context, 8 * layout.ARRIVED), place)
+    released = b.offset(b.offset(context, 8 * layout.RELEASED), place)
+    b.store(b.load("i64", arrived, 2), released)
+    b.store(constant("i64", 0, 2), arrived)
+    for frame in _each_waiting(b, context):
+        frame_put(b, frame, "status", constant("i32", layout.READY))
+    b.br(rounds)
+
+
+def _each_waiting(b: Builder, context: Value) -> Iterator[Value]:
+    index = b.variable(constant("i64", 0))
+    with b.loop() as leave:
+        warp = b.load("i64", index)
+        b.go_if(b.compare("uge", warp, get(b, context, "warps")), leave)
+        b.store(b.add(warp, 1), index)
+        frame = _frame(b, context, warp)
+        with b.if_(b.is_("eq", frame_get(b, frame, "status"), layout.WAITING)):
+            yield frame
