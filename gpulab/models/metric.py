@@ -16,7 +16,18 @@ Value = int | float | None
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What metrics are computed from."""
+    """What metrics are computed from: one launch, or several that belong together.
+
+    Attributes
+    ----------
+    run : KernelRun
+        The launch that launch facts are taken from; of several, the one that takes longest.
+    tally, traffic : Tally and Traffic
+        Of all launches.
+    gpu : Gpu
+    occupancy : Occupancy
+        Of `run`.
+    """
 
     run: KernelRun
     tally: Tally

@@ -10,15 +10,11 @@ import difflib
 from typing import NoReturn
 
 from gpulab.errors import GpulabError
-from gpulab.gpus import Gpu
 from gpulab.models.metric import Metric, Sources
 from gpulab.models.metrics_memory import memory_rows
 from gpulab.models.metrics_work import work_rows
-from gpulab.models.occupancy import Occupancy
-from gpulab.models.run import KernelRun
-from gpulab.models.traffic import Traffic
 
-__all__ = ["METRICS", "Metric", "Metrics", "UnknownMetric", "metrics"]
+__all__ = ["METRICS", "Metric", "Metrics", "Sources", "UnknownMetric", "metrics"]
 
 METRICS: dict[str, Metric] = {row.name: row for row in (*memory_rows(), *work_rows())}
 
@@ -44,17 +40,10 @@ class Metrics(dict[str, "int | float"]):
         raise UnknownMetric(f"There is no metric {name!r}. {hint}")
 
 
-def metrics(run: KernelRun, gpu: Gpu, occupancy: Occupancy, traffic: Traffic) -> Metrics:
-    """All metrics that the run determines.
+def metrics(sources: Sources) -> Metrics:
+    """All metrics that a launch (or several together) determines.
 
-    Parameters
-    ----------
-    run : KernelRun
-    gpu : Gpu
-        Decides the occupancy and the modeled L2 and DRAM metrics; counters are the same on every GPU.
-    occupancy : Occupancy
-    traffic : Traffic
+    Counters are the same on every GPU; the occupancy and the modeled L2 and DRAM metrics are not.
     """
-    sources = Sources(run, run.tally(), gpu, occupancy, traffic)
     values = {name: metric.value(sources) for name, metric in METRICS.items()}
     return Metrics({name: value for name, value in values.items() if value is not None})

@@ -169,8 +169,11 @@ def _cache_rows() -> list[Metric]:
     def bytes_of(sectors: Callable[[Sources], float]) -> Callable[[Sources], int]:
         return lambda s: round(sectors(s)) * SECTOR_BYTES
 
+    def loads(s: Sources) -> int:
+        return s.tally.total("sectors", kinds=("load",), spaces=("global",))
+
     def hits(s: Sources) -> int:
-        return s.tally.total("sectors", kinds=("load",), spaces=("global",)) - s.traffic.l2_read
+        return loads(s) - s.traffic.l2_read
 
     hit_rate = "l1tex__t_sector_pipe_lsu_mem_global_op_ld_hit_rate.pct"
     load = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup"
@@ -181,7 +184,7 @@ def _cache_rows() -> list[Metric]:
             hit_rate,
             "%",
             "share of global load sectors that L1 serves",
-            lambda s: None if s.traffic.l1_hit_rate is None else 100 * s.traffic.l1_hit_rate,
+            lambda s: ratio(hits(s), loads(s), 100),
         ),
         ("lts__t_sectors_op_read.sum", "sector", "sectors that SMs read from L2", lambda s: s.traffic.l2_read),
         ("lts__t_sectors_op_write.sum", "sector", "sectors that SMs write to L2", lambda s: s.traffic.l2_write),

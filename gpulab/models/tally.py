@@ -8,7 +8,9 @@ from typing import Protocol
 
 import numpy as np
 
-from gpulab.counters import Counters
+from gpulab.counters import PER_INSTRUCTION, Counters
+
+_TOTALS = ("blocks", "warps", "threads")
 
 
 class FormLike(Protocol):
@@ -19,6 +21,9 @@ class FormLike(Protocol):
 
     @property
     def type(self) -> str | None: ...
+
+    @property
+    def source_type(self) -> str | None: ...
 
     @property
     def mode(self) -> str | None: ...
@@ -95,6 +100,18 @@ class Tally:
     def scaled(self, count: int) -> int:
         """A count of the blocks that ran, scaled up to the whole grid."""
         return count if self.scale == 1.0 else round(count * self.scale)
+
+    @classmethod
+    def merged(cls, parts: Sequence[Tally]) -> Tally:
+        """One tally of several launches, their instructions one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        arrays = {
+            name: np.concatenate([np.rint(getattr(part.counters, name) * part.scale).astype(np.int64) for part in parts])
+            for name in PER_INSTRUCTION
+        }
+        totals = {name: sum(part.scaled(getattr(part.counters, name)) for part in parts) for name in _TOTALS}
+        return cls([form for part in parts for form in part.forms], Counters(**arrays, **totals))
 
     def flop(self, pipes: Iterable[str] = ()) -> int:
         """Floating-point operations of all threads; an FMA is 2."""

@@ -6,7 +6,7 @@ sector once (L2 keeps all that is used again) and all that L2 sees (L2 keeps not
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from gpulab.gpus import Gpu
 from gpulab.models.access import SECTOR_BYTES
@@ -24,6 +24,9 @@ class Bounded:
     value: float
     high: float
 
+    def __add__(self, other: Bounded) -> Bounded:
+        return Bounded(self.low + other.low, self.value + other.value, self.high + other.high)
+
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
@@ -37,8 +40,6 @@ class Traffic:
         Those of `l2_write` that are filled only in part.
     dram_read, dram_write : Bounded
         Sectors between L2 and DRAM, L2 being empty at the start and written back at the end.
-    l1_hit_rate : float or None
-        Share of global load sectors that L1 serves, 0 to 1; None without loads.
     """
 
     l2_read: int
@@ -47,7 +48,9 @@ class Traffic:
     l2_atomic: int
     dram_read: Bounded
     dram_write: Bounded
-    l1_hit_rate: float | None
+
+    def __add__(self, other: Traffic) -> Traffic:
+        return Traffic(*(getattr(self, item.name) + getattr(other, item.name) for item in fields(self)))
 
     @property
     def l2(self) -> int:
@@ -57,8 +60,7 @@ class Traffic:
     @property
     def dram(self) -> Bounded:
         """Sectors read from and written to DRAM together."""
-        read, write = self.dram_read, self.dram_write
-        return Bounded(read.low + write.low, read.value + write.value, read.high + write.high)
+        return self.dram_read + self.dram_write
 
 
 def traffic(run: KernelRun, gpu: Gpu, occupancy: Occupancy) -> Traffic:
@@ -72,7 +74,6 @@ def traffic(run: KernelRun, gpu: Gpu, occupancy: Occupancy) -> Traffic:
         Of this launch on this GPU: it says how many blocks share L2 at once.
     """
     tally, counters = run.tally(), run.counters
-    loads = tally.total("sectors", kinds=("load",), spaces=("global",))
     l2_read = tally.total("l1_miss_sectors", kinds=("load",), spaces=("global",))
     l2_write = tally.total("sectors", kinds=("store",), spaces=("global",))
     asked = tally.total("bytes_asked", kinds=("store",), spaces=("global",))
@@ -91,7 +92,6 @@ def traffic(run: KernelRun, gpu: Gpu, occupancy: Occupancy) -> Traffic:
         l2_atomic=l2_atomic,
         dram_read=_between(read_once, read_most, _overflow(footprint, gpu)),
         dram_write=_between(write_once, l2_write + l2_atomic, _overflow(wave_bytes, gpu)),
-        l1_hit_rate=1 - l2_read / loads if loads else None,
     )
 
 

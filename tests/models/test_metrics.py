@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from gpulab.gpus import gpu
-from gpulab.models.metrics import METRICS, Metrics, UnknownMetric, metrics
+from gpulab.models.metrics import METRICS, Metrics, Sources, UnknownMetric, metrics
 from gpulab.models.run import KernelRun
 from gpulab.models.traffic import traffic
 
@@ -40,7 +40,7 @@ COUNTS = {
 def evaluate(run: KernelRun) -> Metrics:
     spec = gpu("A100")
     occupancy = run.occupancy(spec)
-    return metrics(run, spec, occupancy, traffic(run, spec, occupancy))
+    return metrics(Sources(run, run.tally(), spec, occupancy, traffic(run, spec, occupancy)))
 
 
 @pytest.fixture

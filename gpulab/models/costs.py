@@ -1,0 +1,80 @@
+"""What a PTX instruction costs once it is SASS: issue slots, and cycles until its result is there.
+
+ptxas is not run for this: it is a table of how many SASS instructions a PTX form usually becomes. 64-bit integers take two
+32-bit halves; division and square root are short programs; parameters and constants are operands, not loads.
+"""
+
+from __future__ import annotations
+
+from gpulab.gpus import Gpu
+from gpulab.models.tally import FormLike
+
+_WIDE = ("s64", "u64", "b64")
+#: SASS instructions of forms that are no single one: (opcode, 64-bit or not).
+_EXPANSIONS = {
+    ("div", False): 14.0,
+    ("div", True): 60.0,
+    ("rem", False): 16.0,
+    ("rem", True): 62.0,
+    ("mul", True): 4.0,
+    ("mad", True): 4.0,
+    ("abs", True): 4.0,
+    ("shf", True): 2.0,
+    ("popc", True): 3.0,
+}
+_FREE = ("cvta", "call")
+_FLOAT_PROGRAMS = {("div", "f32"): 10.0, ("rcp", "f32"): 7.0, ("sqrt", "f32"): 8.0}
+_FLOAT64_PROGRAM = 16.0
+BRANCH_CYCLES = 8.0
+BARRIER_CYCLES = 20.0
+
+
+def issue_slots(form: FormLike) -> float:
+    """SASS instructions that a PTX instruction usually becomes; 0 where it vanishes."""
+    if form.opcode in _FREE or (form.kind in ("load", "store") and form.space in ("param", "const")):
+        return 0.0
+    if form.pipe == "move":
+        # Copies are coalesced into the instructions around them more often than not.
+        return 0.5
+    wide = form.type in _WIDE and form.mode != "wide"
+    if form.kind == "special":
+        return _special_slots(form)
+    if form.pipe == "int":
+        return _EXPANSIONS.get((form.opcode, wide), 2.0 if wide else 1.0)
+    return 1.0
+
+
+def _special_slots(form: FormLike) -> float:
+    if form.type == "f64":
+        return _FLOAT64_PROGRAM
+    if form.mode in ("approx", "full"):
+        return 2.0
+    return _FLOAT_PROGRAMS.get((form.opcode, form.type or ""), 2.0)
+
+
+def pipe_cycles(form: FormLike, gpu: Gpu) -> float:
+    """Cycles for which a warp instruction holds its arithmetic pipe of an SM; 0 for other pipes."""
+    lanes = {
+        "fp32": gpu.fp32_lanes_per_sm,
+        "fp64": gpu.fp64_lanes_per_sm,
+        "fp16": gpu.fp16_lanes_per_sm,
+        "int": gpu.int32_lanes_per_sm,
+        "sfu": gpu.sfu_lanes_per_sm,
+        "convert": gpu.sfu_lanes_per_sm if "f64" in (form.type, form.source_type) else gpu.int32_lanes_per_sm,
+    }.get(form.pipe)
+    return 32 / lanes * issue_slots(form) if lanes else 0.0
+
+
+def result_latency(form: FormLike, gpu: Gpu) -> float:
+    """Cycles from issue to a dependent issue, for all that does not depend on where data lie."""
+    slots = issue_slots(form)
+    if form.pipe == "fp64":
+        return gpu.fp64_latency_cycles * max(1.0, slots)
+    if form.pipe == "sfu":
+        return gpu.sfu_latency_cycles + gpu.alu_latency_cycles * (slots - 1)
+    if form.kind in ("shuffle", "vote"):
+        return gpu.shared_latency_cycles
+    if form.kind == "barrier":
+        return BARRIER_CYCLES
+    # A 64-bit operation is a chain of two 32-bit ones; a program of n instructions is a chain of n.
+    return gpu.alu_latency_cycles * slots

@@ -1,0 +1,183 @@
+"""The time model: a soft maximum over what could limit a launch, each limit in seconds.
+
+Every term is the time that one resource needs for the counted work at its full rate; the latency term is the time that the
+waves of blocks would take if nothing but their own dependences held them up. The terms join as
+``((max of rates)^p + latency^p)^(1/p) + launch`` with p = 3: at a ridge a hard maximum errs by up to half. No constant is
+fitted to a run time; rates and latencies come from the catalog.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpulab.gpus import Gpu
+from gpulab.models.access import SECTOR_BYTES
+from gpulab.models.chain import chain_cycles
+from gpulab.models.costs import issue_slots, pipe_cycles
+from gpulab.models.occupancy import Occupancy
+from gpulab.models.run import KernelRun
+from gpulab.models.tally import Tally
+from gpulab.models.traffic import ATOMICS, Bounded, Traffic, traffic
+
+SOFTNESS = 3.0
+#: Relative error of each term: how far off published models of this kind are where that resource limits a kernel.
+UNCERTAINTY = {
+    "issue": 0.25,
+    "fp32": 0.25,
+    "fp16": 0.25,
+    "fp64": 0.15,
+    "int": 0.25,
+    "sfu": 0.25,
+    "shared": 0.15,
+    "l1": 0.2,
+    "l2": 0.25,
+    "dram": 0.1,
+    "latency": 0.3,
+    "launch": 0.3,
+}
+QUEUES = ("issue", "shared", "l1")
+PIPES = {"fp32": ("fp32",), "fp64": ("fp64",), "fp16": ("fp16",), "int": ("int", "convert"), "sfu": ("sfu",)}
+
+
+@dataclass(frozen=True, slots=True)
+class TimeEstimate:
+    """How long a launch takes.
+
+    Attributes
+    ----------
+    seconds, low, high : float
+        The estimate and its honest range, in s.
+    source : str
+        ``modeled`` or ``measured``.
+    bound_by : str
+        The largest term: ``dram``, ``l2``, ``l1``, ``shared``, ``issue``, ``fp32``, ``fp64``, ``fp16``, ``int``, ``sfu``,
+        ``latency`` or ``launch``.
+    terms : dict of str to float
+        What each resource alone would take, in s.
+    clock_hz : float or None
+        SM clock assumed (modeled), Hz; None if it was not recorded.
+    """
+
+    seconds: float
+    low: float
+    high: float
+    source: str
+    bound_by: str
+    terms: dict[str, float]
+    clock_hz: float | None
+
+
+def estimate(
+    run: KernelRun, gpu: Gpu, occupancy: Occupancy | None = None, moved: Traffic | None = None
+) -> TimeEstimate:
+    """Estimate the time of a launch on a GPU.
+
+    Parameters
+    ----------
+    run : KernelRun
+    gpu : Gpu
+    occupancy : Occupancy, optional
+        Of this launch on this GPU, if it is at hand.
+    moved : Traffic, optional
+        Likewise.
+    """
+    occupancy = occupancy or run.occupancy(gpu)
+    moved = moved or traffic(run, gpu, occupancy)
+    terms = _terms(run, gpu, occupancy, moved)
+    seconds = _joined(terms)
+    error = _uncertainty(terms)
+    dram = moved.dram
+    # DRAM traffic is bounded but not known; half-way to each bound (on a log scale) is as far as it plausibly goes.
+    low = _joined(_with_dram(terms, dram, (dram.low * dram.value) ** 0.5)) * (1 - error)
+    high = _joined(_with_dram(terms, dram, (dram.high * dram.value) ** 0.5)) * (1 + error)
+    bound_by = _largest(run, gpu, terms)
+    return TimeEstimate(seconds, low, high, "modeled", bound_by, terms, gpu.clock_hz)
+
+
+def _terms(run: KernelRun, gpu: Gpu, occupancy: Occupancy, moved: Traffic) -> dict[str, float]:
+    cycles = _cycles(run, gpu)
+    # The SM with the most blocks ends last; with few blocks that is more than its fair share.
+    share = -(-run.config.blocks // gpu.sm_count) / run.config.blocks
+    terms = {name: value * share / gpu.clock_hz for name, value in cycles.items()}
+    terms["l2"] = _l2_sectors(run, gpu, moved) * SECTOR_BYTES / (gpu.l2_bandwidth_gb_per_s * 1e9)
+    terms["dram"] = moved.dram.value * SECTOR_BYTES / gpu.reachable_dram_bytes_per_s
+    waves = -(-run.config.blocks // (gpu.sm_count * occupancy.blocks_per_sm))
+    alone = chain_cycles(run, gpu, moved)
+    if _has_barriers(run):
+        # Between barriers a block does one thing at a time, so what its own warps queue for is not hidden by them.
+        alone += sum(cycles[name] for name in QUEUES) / run.config.blocks
+    terms["latency"] = waves * (alone / gpu.clock_hz + gpu.block_turnaround_s)
+    terms["launch"] = gpu.launch_overhead_s
+    return terms
+
+
+def _has_barriers(run: KernelRun) -> bool:
+    return run.tally().total("warp_instructions", kinds=("barrier",)) > 0
+
+
+def _largest(run: KernelRun, gpu: Gpu, terms: dict[str, float]) -> str:
+    """The name of the largest term; latency that is mostly queueing inside a block is named by its queue."""
+    largest = max(terms, key=lambda name: terms[name])
+    if largest != "latency" or not _has_barriers(run):
+        return largest
+    queue = max(QUEUES, key=lambda name: terms[name])
+    cycles_per_block = terms[queue] * gpu.clock_hz / -(-run.config.blocks // gpu.sm_count)
+    waiting = max(gpu.dram_latency_cycles, gpu.block_turnaround_s * gpu.clock_hz)
+    return queue if cycles_per_block > waiting else largest
+
+
+def _cycles(run: KernelRun, gpu: Gpu) -> dict[str, float]:
+    """SM cycles that the whole grid needs of each resource of an SM, were there only one SM."""
+    tally = run.tally()
+    work = run.counters.warp_instructions * tally.scale
+    slots = np.array([issue_slots(form) for form in tally.forms])
+    pipes = np.array([pipe_cycles(form, gpu) for form in tally.forms])
+    cycles = {"issue": float(work @ slots) / gpu.schedulers_per_sm}
+    for name, members in PIPES.items():
+        cycles[name] = float((work * pipes)[tally.where(pipes=members)].sum())
+    cycles["shared"] = _shared_cycles(tally, gpu) * tally.scale
+    cycles["l1"] = _l1_cycles(tally, gpu) * tally.scale
+    return cycles
+
+
+def _l2_sectors(run: KernelRun, gpu: Gpu, moved: Traffic) -> float:
+    """Sectors that L2 is busy for: partial stores cost more, atomics to one sector come one after another."""
+    partial = moved.l2_write_partial * (gpu.partial_store_cost - 1)
+    serial = run.tally().total("thread_instructions_pred_on", kinds=ATOMICS, spaces=("global",))
+    return moved.l2_read + moved.l2_write + partial + max(serial, moved.l2_atomic)
+
+
+def _shared_cycles(tally: Tally, gpu: Gpu) -> float:
+    counters, mask = tally.counters, tally.where(spaces=("shared",))
+    narrow = np.array([form.access_bytes <= 4 for form in tally.forms])
+    least = np.where(narrow, gpu.lsu_cycles_per_request, 1.0) * counters.requests
+    passes = np.where(narrow, gpu.shared_cycles_per_wavefront, 1.0) * counters.wavefronts
+    return float(np.maximum(passes, least)[mask].sum())
+
+
+def _l1_cycles(tally: Tally, gpu: Gpu) -> float:
+    counters, mask = tally.counters, tally.where(spaces=("global", "local"))
+    narrow = np.array([form.access_bytes <= 4 for form in tally.forms])
+    least = np.where(narrow, gpu.lsu_cycles_per_request, 1.0) * counters.requests
+    tags = gpu.l1_tag_cycles * counters.requests + gpu.l1_tag_cycles_per_line * counters.lines
+    return float(np.maximum.reduce([counters.wavefronts, tags, least])[mask].sum())
+
+
+def _joined(terms: dict[str, float]) -> float:
+    # Shared memory and L1 are one data stage, so their times add up.
+    rates = [value for name, value in terms.items() if name not in ("latency", "launch", "shared", "l1")]
+    highest = max(*rates, terms["shared"] + terms["l1"])
+    return (highest**SOFTNESS + terms["latency"] ** SOFTNESS) ** (1 / SOFTNESS) + terms["launch"]
+
+
+def _with_dram(terms: dict[str, float], dram: Bounded, sectors: float) -> dict[str, float]:
+    return {**terms, "dram": terms["dram"] * sectors / dram.value} if dram.value else terms
+
+
+def _uncertainty(terms: dict[str, float]) -> float:
+    """Mean of the terms' errors, weighted by what each contributes."""
+    weights = {name: value**SOFTNESS for name, value in terms.items()}
+    total = sum(weights.values())
+    return sum(weight * UNCERTAINTY[name] for name, weight in weights.items()) / total
