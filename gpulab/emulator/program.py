@@ -57,6 +57,10 @@ class Program:
     module: Module
     order_sensitive: bool
 
+    def shared_bytes(self, dynamic: int) -> int:
+        """Shared memory of a block in bytes: the static part, and `dynamic` bytes behind it."""
+        return _aligned(self.static_shared_bytes, DYNAMIC_SHARED_ALIGN) + dynamic if dynamic else self.static_shared_bytes
+
 
 @dataclass(frozen=True)
 class RunOptions:
@@ -99,7 +103,7 @@ def load(module: Module, entry: str) -> Program:
     parameters, parameter_bytes = _lay_out(function.parameters)
     shared_variables = _used_shared(module, function)
     static, static_bytes = _lay_out(v for v in shared_variables if not v.extern)
-    dynamic_start = -(-static_bytes // DYNAMIC_SHARED_ALIGN) * DYNAMIC_SHARED_ALIGN
+    dynamic_start = _aligned(static_bytes, DYNAMIC_SHARED_ALIGN)
     local, local_bytes = _lay_out(v for v in function.variables.values() if v.space in ("local", "param"))
     _check_symbols(module, function)
     return Program(
@@ -123,10 +127,14 @@ def _lay_out(variables: Iterable[Variable]) -> tuple[dict[str, tuple[int, int]],
     places: dict[str, tuple[int, int]] = {}
     end = 0
     for variable in variables:
-        start = -(-end // variable.align) * variable.align
+        start = _aligned(end, variable.align)
         places[variable.name] = (start, variable.size)
         end = start + variable.size
     return places, end
+
+
+def _aligned(offset: int, align: int) -> int:
+    return -(-offset // align) * align
 
 
 # ---- names

@@ -1,0 +1,109 @@
+"""What a kernel did wrong, said to a learner: the faults of both engines are worded here."""
+
+from __future__ import annotations
+
+from gpulab.emulator.memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS, Memory
+from gpulab.emulator.program import Program
+from gpulab.errors import Fault, KernelFault
+from gpulab.launch import Dim3, LaunchConfig
+
+_ADVICE = {
+    "barrier": (
+        "A barrier was reached by some threads of a warp while others of it were elsewhere. Every thread of the block must "
+        "reach the same __syncthreads() / cuda.syncthreads(): move it out of the if, or out of the loop that some leave early."
+    ),
+    "deadlock": (
+        "No warp of the block can go on: all that are left wait at barriers, but not at the same one. "
+        "Let every thread of the block pass the same barriers in the same order."
+    ),
+    "warp-sync": (
+        "A warp operation named lanes in its mask that do not take part in it. The mask must hold exactly the lanes that "
+        "reach the operation together, the calling lane among them: take it from __ballot_sync or __activemask before the branch."
+    ),
+    "trap": "The kernel executed a trap.",
+}
+
+
+def make_fault(
+    program: Program, launch: LaunchConfig, kind: str, instruction: int, block: int, thread: int | None, message: str = ""
+) -> KernelFault:
+    """Make the error for something that went wrong.
+
+    Parameters
+    ----------
+    kind : str
+        One of the fault kinds, or ``trap`` or ``assert``.
+    instruction : int
+        Index of the instruction.
+    block, thread : int
+        Linear numbers; thread is None where no single thread is to blame.
+    message : str
+        What happened; the standing advice of the kind by default.
+    """
+    source = program.function.instructions[instruction]
+    location = source.location
+    at_block = position(block, launch.grid)
+    at_thread = None if thread is None else position(thread, launch.block)
+    where = f"PTX line {source.span.line}" if location is None else f"{location.file}, line {location.line}"
+    who = f"block {at_block}" if at_thread is None else f"block {at_block}, thread {at_thread}"
+    return KernelFault(
+        Fault(
+            kind=kind,
+            message=f"{kind} in kernel {program.function.name} at {where} ({who}): {message or _ADVICE[kind]}",
+            file=None if location is None else location.file,
+            line=None if location is None else location.line,
+            block=at_block,
+            thread=at_thread,
+            ptx_line=source.span.line,
+        )
+    )
+
+
+def memory_fault(
+    program: Program,
+    launch: LaunchConfig,
+    memory: Memory,
+    kind: str,
+    instruction: int,
+    block: int,
+    thread: int,
+    address: int,
+) -> KernelFault:
+    """Make the error for an access out of bounds or misaligned; the address is that of the first thread that did it."""
+    form = program.forms[instruction]
+    verb = {"store": "stores", "load": "loads"}.get(form.kind, "updates")
+    size = form.access_bytes
+    if kind == "misaligned":
+        message = (
+            f"The thread {verb} {size} bytes at address {address:#x}, which is not a multiple of {size}. "
+            f"Vector types need pointers aligned to their size."
+        )
+    else:
+        message = f"The thread {verb} {size} bytes {_object(program, memory, form.space or '', address, form.kind)}"
+    return make_fault(program, launch, kind, instruction, block, thread, message)
+
+
+def _object(program: Program, memory: Memory, space: str, address: int, kind: str) -> str:
+    """Say where an address lies, relative to the object that was meant."""
+    in_window = {SHARED_WINDOW: "shared", LOCAL_WINDOW: "local"}.get(address >> WINDOW_BITS << WINDOW_BITS)
+    if space in ("shared", "local", "param") or (space == "generic" and in_window):
+        offset = address if space != "generic" else address & (1 << WINDOW_BITS) - 1
+        name = {"shared": "the block's shared memory", "local": "its local memory"}.get(
+            in_window or space, "the kernel's parameters"
+        )
+        return f"at byte {offset} of {name}, beyond its end. Check the index against the array's size."
+    found = memory.find(address)
+    if found is None:
+        return f"at address {address:#x}, where no array is. Is the pointer an array of this launch?"
+    if kind != "load" and not found.writable:
+        return f"into {found.name}, which is read-only. Pass a writable array."
+    offset, element = address - found.address, max(found.dtype.itemsize, 1)
+    return (
+        f"at element {offset // element} of {found.name}, which has {found.size // element} ({found.dtype}, shape "
+        f"{found.shape}). Guard the access: if i < n."
+    )
+
+
+def position(linear: int, dims: Dim3) -> Dim3:
+    """Linear number to (x, y, z), x fastest."""
+    return linear % dims[0], linear // dims[0] % dims[1], linear // (dims[0] * dims[1])
