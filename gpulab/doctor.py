@@ -6,7 +6,6 @@ Compilers are judged by compiling a small kernel, not by being there.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import importlib.metadata
 import os
 import platform
@@ -180,9 +179,18 @@ def compile_cuda() -> str:
 
 def compile_numba() -> str:
     """Compile a Python kernel to PTX and say by what."""
-    from gpulab.toolchain import numba
+    import numpy as np
 
-    return f"{numba.compile_example().compiler} compiles for compute capability 8.0"
+    from gpulab import cuda
+
+    @cuda.jit
+    def twice(x):  # noqa: ANN001, ANN202 (a kernel's types come from its arguments)
+        i = cuda.grid(1)
+        if i < x.size:
+            x[i] = 2 * x[i]
+
+    made = twice.compile((np.zeros(1, np.float32),), (8, 0))
+    return f"{made.compiler} compiles for compute capability 8.0"
 
 
 def assemble() -> str:
@@ -242,40 +250,22 @@ def _short(path: Path) -> str:
 
 def examine_gpu() -> tuple[str | None, tuple[Check, ...]]:
     """Name of the usable CUDA GPU or None, and the checks of driver and CuPy."""
+    from gpulab.devices.detect import find_driver, why_no_cuda
+
     driver = find_driver()
     if driver is None:
         return None, (Check("CUDA driver", "absent", "none, and the labs need none"),)
-    version, names = driver
-    shown = f"for CUDA {version // 1000}.{version % 1000 // 10}; {', '.join(names) or 'no GPU that it can use'}"
-    if version < OLDEST_DRIVER:
+    shown = f"for CUDA {driver.version // 1000}.{driver.version % 1000 // 10}; {', '.join(driver.gpus) or 'no GPU'}"
+    if driver.version < OLDEST_DRIVER:
         return None, (Check("CUDA driver", "absent", shown, "Update the NVIDIA driver to 525 or newer."),)
-    if not names:
+    if not driver.gpus:
         return None, (Check("CUDA driver", "absent", shown, "Is the GPU hidden by CUDA_VISIBLE_DEVICES?"),)
-    cupy = _check_cupy()
-    return names[0] if cupy.status == "ok" else None, (Check("CUDA driver", "ok", shown), cupy)
+    reason = why_no_cuda()
+    if reason is not None:
+        return None, (Check("CUDA driver", "ok", shown), Check("CuPy", "absent", reason))
+    return driver.gpus[0], (Check("CUDA driver", "ok", shown), Check("CuPy", "ok", _cupy_version()))
 
 
-def _check_cupy() -> Check:
-    for name in ("cupy-cuda12x", "cupy-cuda13x", "cupy"):
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            return Check("CuPy", "ok", f"{name} {importlib.metadata.version(name)}")
-    return Check("CuPy", "absent", "not installed: kernels run on an emulated GPU", 'pip install -e ".[cuda]"')
-
-
-def find_driver() -> tuple[int, tuple[str, ...]] | None:
-    """Version of the CUDA driver (12080 is 12.8) and names of its GPUs, or None if there is no driver."""
-    try:
-        driver = ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
-    except OSError:
-        return None
-    version, count = ctypes.c_int(), ctypes.c_int()
-    if driver.cuDriverGetVersion(ctypes.byref(version)) != 0:
-        return None
-    if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
-        return version.value, ()
-    names = []
-    for ordinal in range(count.value):
-        name = ctypes.create_string_buffer(128)
-        if driver.cuDeviceGetName(name, len(name), ordinal) == 0:
-            names.append(name.value.decode(errors="replace"))
-    return version.value, tuple(names)
+def _cupy_version() -> str:
+    names = importlib.metadata.packages_distributions().get("cupy", ())
+    return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)

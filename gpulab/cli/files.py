@@ -107,7 +107,17 @@ def _load_ptx(path: Path, kernel: str | None, options: tuple[str, ...]) -> Any:
 def _load_python(path: Path, kernel: str | None, options: tuple[str, ...]) -> Any:
     kernels = {name: value for name, value in vars(_imported(path)).items() if _is_kernel(value)}
     found = kernels[_chosen(path, list(kernels), kernel)]
-    return found if _is_launchable(found) else gpulab.cuda.jit(found.py_func)
+    if _is_launchable(found):
+        return found
+    known = {name: found.targetoptions[name] for name in _kept_options() & found.targetoptions.keys()}
+    return gpulab.cuda.jit(found.py_func, **known)
+
+
+def _kept_options() -> set[str]:
+    """Options of Numba's own decorator that change what it compiles, and that have a meaning here."""
+    from gpulab.toolchain.numba import OPTIONS
+
+    return set(OPTIONS)
 
 
 def _is_launchable(value: object) -> bool:
