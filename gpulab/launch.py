@@ -59,14 +59,15 @@ class LaunchConfig:
             If a dimension is zero, negative or above the limit, or the block has more than 1,024 threads.
         """
         config = cls(as_dim3(grid, "grid"), as_dim3(block, "block"), _as_bytes(dynamic_shared_bytes))
-        _check_axis_limits("grid", "blocks", config.grid, MAX_GRID)
-        _check_axis_limits("block", "threads", config.block, MAX_BLOCK)
-        if config.threads_per_block > MAX_THREADS_PER_BLOCK:
+        # First, since it is the limit that beginners meet: block=2048 breaks the limit of its axis as well.
+        if config.threads_per_block > MAX_THREADS_PER_BLOCK and min(config.block) > 0:
             raise LaunchError(
                 f"A block may have at most {MAX_THREADS_PER_BLOCK:,} threads, but block={_shown(config.block)} has "
                 f"{config.threads_per_block:,}. Use smaller blocks and more of them: "
                 f"grid = (n + block - 1) // block."
             )
+        _check_axis_limits("grid", "blocks", config.grid, MAX_GRID)
+        _check_axis_limits("block", "threads", config.block, MAX_BLOCK)
         return config
 
     @property

@@ -48,18 +48,20 @@ def read(entry: str) -> dict[str, Any] | None:
 
 def write(entry: str, value: dict[str, Any]) -> bool:
     """Store a JSON-like `value`; return whether it could be stored. Other processes never see half an entry."""
-    temporary = None
+    content = json.dumps(value)
     try:
         path = _path(entry)
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+    except (OSError, RuntimeError):  # a read-only disk only costs the next process a compilation
+        return False
+    try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(value, file)
+            file.write(content)
         os.replace(temporary, path)
-    except (OSError, RuntimeError):  # a read-only or full disk only costs the next process a compilation
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
+    except OSError:  # so does a full one
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
         return False
     return True
 

@@ -7,7 +7,6 @@ import linecache
 import re
 import types
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 _HINTS = (
     ("readonly array", "The array is read-only, so a kernel must not write to it. Pass a writable one, e.g. x.copy()."),
@@ -56,7 +55,10 @@ def _summary(error: BaseException) -> str:
         shown = re.sub(r"Literal\[(\w+)\]\(([^)]*)\)", r"\1 \2", missing[1].strip())
         return "; ".join([f"Numba has no {shown}", *reasons])
     text = re.sub(r"\n*\s*File \"[^\"]*\", line \d+:.*", "", text, flags=re.S)
-    text = re.sub(r"\n?During: .*|\. Raised from .*", "", text, flags=re.S).strip()
+    text = re.sub(r"\n?During: .*|\.?\. Raised from .*", "", text, flags=re.S).strip()
+    # Names that Numba made up, and places that are told below.
+    text = re.sub(r" for '\$[^']*'|, defined at [^\n]*\(\d+\)", "", text)
+    text = re.sub(r"'(\w+)\.\d+'", r"'\1'", text)
     if isinstance(error, (AttributeError, KeyError, AssertionError)):
         # These come from inside Numba: the construct is one that its CUDA compiler does not know.
         return f"Numba's CUDA compiler does not support what the kernel does here ({type(error).__name__}: {text})"
@@ -66,7 +68,7 @@ def _summary(error: BaseException) -> str:
 def _place(error: BaseException, function: types.FunctionType) -> tuple[str, int] | None:
     """File and line that the error is about: the innermost source location that Numba was working on."""
     mentioned = re.search(r"(?:File \"|defined at |Raised from )([^\"\n]+?)(?:\", line | \()(\d+)", str(error))
-    places = list(_locations(error))
+    places = list(_locations(error, function.__code__.co_filename))
     own = [place for place in places if not place[0].startswith("<numba")]
     if own:
         return own[-1]
@@ -75,20 +77,23 @@ def _place(error: BaseException, function: types.FunctionType) -> tuple[str, int
     return function.__code__.co_filename, function.__code__.co_firstlineno
 
 
-def _locations(error: BaseException) -> Iterator[tuple[str, int]]:
-    """Source locations in the local variables of the frames that the error came through, outermost first."""
+def _locations(error: BaseException, file: str) -> Iterator[tuple[str, int]]:
+    """Source locations in the local variables of Numba's frames that the error came through, outermost first."""
     traceback = error.__traceback__
     while traceback is not None:
         local = traceback.tb_frame.f_locals
         if "numba" in traceback.tb_frame.f_code.co_filename:
-            for value in (local.get("loc"), *(_loc_of(local.get(name)) for name in ("inst", "stmt", "constraint"))):
+            values = (
+                local.get("loc"),
+                *(getattr(local.get(name), "loc", None) for name in ("inst", "stmt", "constraint")),
+            )
+            for value in values:
                 if isinstance(getattr(value, "line", None), int) and isinstance(getattr(value, "filename", None), str):
                     yield value.filename, value.line
+            instruction = getattr(local.get("state"), "get_inst", None)  # the reader of bytecode knows only lines
+            if instruction is not None:
+                yield file, instruction().lineno
         traceback = traceback.tb_next
-
-
-def _loc_of(value: Any) -> Any:
-    return getattr(value, "loc", None)
 
 
 def _line_of_return(code: types.CodeType) -> int:

@@ -102,7 +102,7 @@ def _merged(known: ParameterType, word: int | None, text: tuple[str, str]) -> Pa
     spelled, dtype = _arithmetic(word & 0xFF, known.size if not word & _POINTER else 0)
     if word & _POINTER:
         constant = bool(word & _CONST)
-        if spelled and ("*" not in spelling or "T" in spelling.split("*")[0].split()):
+        if spelled and "*" not in spelling:
             spelling = ("const " if constant else "") + f"{spelled}*"
         return ParameterType("pointer", name, dtype, readonly=constant, size=8, align=8, spelling=spelling)
     if dtype is not None:
@@ -121,12 +121,22 @@ def _arithmetic(code: int, size: int) -> tuple[str, np.dtype | None]:
 
 
 def declared_parameters(source: str, name: str) -> list[tuple[str, str]]:
-    """Spelling and name of a kernel's parameters as its source has them; [] where the source is too clever."""
+    """Spelling and name of a kernel's parameters as its source has them; [] where the source is too clever.
+
+    In a template the spelling may hold the template's own parameters, so that only the compiler's types are of use: it
+    is ``""`` where a type may depend on them.
+    """
     plain = re.sub(r"//[^\n]*|/\*.*?\*/", " ", source, flags=re.S)
     base = re.escape(name.split("<")[0].split("::")[-1].strip())
-    for match in re.finditer(rf"__global__[^;{{}}]*?\b{base}\s*\(", plain):
-        return [_split(part) for part in _top_level_parts(plain[match.end() :])]
-    return []
+    match = re.search(rf"__global__[^;{{}}]*?\b{base}\s*\(", plain)
+    if match is None:
+        return []
+    parts = [_split(part) for part in _top_level_parts(plain[match.end() :])]
+    if "<" not in name:
+        return parts
+    heads = re.findall(r"template\s*<([^{};]*?)>\s*(?=[^;{}]*$)", plain[: match.start()])
+    own = set(re.findall(r"\w+", heads[-1])) - {"class", "typename", "int", "unsigned", "bool"} if heads else set()
+    return [("" if own & set(re.findall(r"\w+", spelling)) else spelling, called) for spelling, called in parts]
 
 
 def _top_level_parts(text: str) -> list[str]:
