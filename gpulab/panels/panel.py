@@ -23,7 +23,7 @@ from gpulab.plots.svg import SvgAxes
 
 _STYLE = f"<style>{Path(__file__).with_name('panel.css').read_text(encoding='utf-8')}</style>"
 _BUSY = '<span class="gpulab-busy" aria-hidden="true">computing …</span>'
-_STILL_NOTE = "<p><em>picture: run the cell to make it live</em></p>"
+_STILL_NOTE = "(picture: run the cell to make it live)"
 _REMEMBERED = 128
 
 
@@ -129,7 +129,7 @@ class Panel(ipywidgets.VBox):
         view = self.view
         assert view is not None  # the constructor raises otherwise
         bundle["text/plain"] = f"{self.title}: {view.status}"
-        parts = [picture.to_image() for picture in view.pictures]
-        parts += [view.table, f"<p>{html.escape(view.status)}</p>", _STILL_NOTE]
-        bundle["text/html"] = "".join(parts)
+        head = f"<p><strong>{html.escape(self.title)}</strong> <em>{_STILL_NOTE}</em></p>"
+        pictures = "".join(picture.to_image() for picture in view.pictures)
+        bundle["text/html"] = f"{head}<p>{html.escape(view.status)}</p>{pictures}{view.table}"
         return bundle

@@ -9,6 +9,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from PIL import Image
 
 from gpulab.plots.style import CARD
 
@@ -56,10 +57,13 @@ def new_axes(height: float, width: float = WIDTH, **margins: float) -> LabAxes:
 
 
 def png(figure: Figure, dpi: int = PNG_DPI) -> bytes:
-    """The figure as a PNG file."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=dpi, facecolor=figure.get_facecolor(), metadata={"Software": None})
-    return buffer.getvalue()
+    """The figure as a PNG file with a palette: a third of the size, no color off by more than a few of 255 steps."""
+    drawn, packed = io.BytesIO(), io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=dpi, facecolor=figure.get_facecolor())
+    # The other methods merge rare colors: a green point became teal.
+    palette = Image.open(drawn).convert("RGB").quantize(256, method=Image.Quantize.MAXCOVERAGE)
+    palette.save(packed, "PNG", optimize=True)
+    return packed.getvalue()
 
 
 def picture_html(figure: Figure, alternative: str) -> str:

@@ -23,7 +23,7 @@ _PAINT = {
     GRID: ("currentColor", 0.18),
     CARD: ("var(--jp-layout-color1, var(--vscode-editor-background, transparent))", 1.0),
 }
-_IMAGE_SCALE = 1.2  # CSS pixels for a point, so that an image is as wide as one in a panel
+_IMAGE_SCALE = 1.0  # CSS pixels for a point: two images fit side by side
 _ANCHORS = {"left": "start", "center": "middle", "right": "end"}
 _DASHES = {"-": "", "--": "6 3", ":": "1.5 3", "-.": "6 3 1.5 3"}
 
