@@ -178,7 +178,8 @@ def _compile(
             if type(error).__name__ in ("NvvmSupportError", "CudaSupportError"):
                 raise ToolchainError(f"Numba's CUDA compiler does not work on this machine: {error}") from error
             readonly = [parameter.name for parameter in argument_types if parameter.readonly]
-            raise CompileError(numba_errors.explain(error, pyfunc, readonly)) from error
+            # Numba's own traceback has hundreds of lines and no word for the person who wrote the kernel.
+            raise CompileError(numba_errors.explain(error, pyfunc, readonly)) from None
         finally:
             _current_capability = outer
     exceptions = getattr(result.call_helper, "exceptions", {}) if options["debug"] else {}

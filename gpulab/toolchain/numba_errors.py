@@ -14,6 +14,7 @@ _HINTS = (
                      "that holds an int. Sizes known only at the launch: shape 0 and dynamic shared memory."),
     ("local.array", "The shape of cuda.local.array must be a constant: a number, or a global or closure variable."),
     ("Cannot unify", "A variable must keep one type: give the values different names, or convert them to one type."),
+    ("is not aligned", "Fields must lie at multiples of their sizes: make the dtype with np.dtype(…, align=True)."),
     ("IMPORT_NAME", "A kernel cannot import. Put the import at the top of the file."),
     ("unicode_type", "A GPU kernel has no strings (except as arguments of print)."),
 )  # fmt: skip
