@@ -1,0 +1,298 @@
+"""The interpreter that defines what PTX means: one warp instruction at a time, obvious and slow.
+
+Blocks run in linear order, and the warps of a block in turn, each until it has to wait at a barrier. A warp always runs the
+lowest-ranked basic block at which lanes of it wait, with exactly these lanes active; at its end they move on. That is all
+there is to divergence: lanes that parted meet again at the first block that all of them reach.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gpulab.counters import Counters
+from gpulab.emulator import reference_collective as collective
+from gpulab.emulator import reference_compare, reference_convert, reference_float, reference_half, reference_integer
+from gpulab.emulator import reference_memory as memory_operations
+from gpulab.emulator.memory import FIRST_WINDOW, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS, Memory
+from gpulab.emulator.printf import format_printf, read_string
+from gpulab.emulator.program import Program, RunOptions
+from gpulab.emulator.reference_counting import Tally
+from gpulab.emulator.reference_values import LANES, pure_function
+from gpulab.emulator.reference_warp import Launch, ThreadBlock, Warp
+from gpulab.errors import TimeLimitError, UnsupportedInstruction
+from gpulab.launch import LaunchConfig
+from gpulab.ptx.cfg import Block, branch_targets
+from gpulab.ptx.opcodes import CARRY, Form
+from gpulab.ptx.syntax import Group, Instruction, Register, Symbol
+
+# Imported for what they enter into the table of pure functions.
+FAMILIES = (reference_integer, reference_float, reference_half, reference_compare, reference_convert)
+
+EXITED = -1
+BARRIERS = 16
+
+
+def execute(
+    program: Program,
+    launch: LaunchConfig,
+    parameters: bytes,
+    memory: Memory,
+    symbols: dict[str, int],
+    options: RunOptions = RunOptions(),  # noqa: B008 (frozen, so it can be shared)
+) -> Counters:
+    """Run a kernel; see `gpulab.emulator.execute`."""
+    names = symbols | program.shared | program.local | {name: at for name, (at, _) in program.parameters.items()}
+    shared = Launch(program, launch, np.frombuffer(parameters, np.uint8), memory, names)
+    tally = Tally(len(program.forms), launch, count=options.count)
+    machine = _Machine(shared, tally, time.monotonic() + options.time_limit_s, options.time_limit_s)
+    with np.errstate(all="ignore"):
+        for number in options.blocks if options.blocks is not None else range(launch.blocks):
+            machine.run_block(ThreadBlock(shared, number))
+    return tally.finish(sampled=options.blocks is not None)
+
+
+@dataclass(slots=True)
+class _Arrival:
+    """A warp at a barrier: which one, which instruction, how many threads, and how many of them with a true predicate."""
+
+    barrier: int
+    instruction: int
+    lanes: np.ndarray
+    holding: int
+
+
+@dataclass(slots=True)
+class _Machine:
+    """Runs the blocks of one launch."""
+
+    launch: Launch
+    tally: Tally
+    deadline: float
+    limit_s: float
+    _waiting: dict[int, _Arrival] = field(default_factory=dict)
+
+    # ---- blocks and barriers
+
+    def run_block(self, block: ThreadBlock) -> None:
+        """Run all warps of a block to their end."""
+        self.tally.start_block()
+        warps = [Warp(block, number) for number in range(self.launch.config.warps_per_block)]
+        while True:
+            self._waiting = {}
+            for warp in warps:
+                self._run_warp(warp)
+            if not self._waiting:
+                return
+            self._release(warps)
+
+    def _run_warp(self, warp: Warp) -> None:
+        """Run a warp until it ends or waits at a barrier."""
+        while warp.number not in self._waiting and (warp.at != EXITED).any():
+            rank = int(warp.at[warp.at != EXITED].min())
+            warp.active = warp.at == rank
+            self._run_basic_block(warp, self.launch.program.graph.blocks[rank])
+
+    def _release(self, warps: list[Warp]) -> None:
+        """Open the barrier at which every unfinished warp waits."""
+        arrivals = self._waiting
+        first = min(arrivals)
+        if len({arrival.barrier for arrival in arrivals.values()}) > 1:
+            raise warps[first].fault("deadlock", arrivals[first].instruction, None)
+        threads = sum(int(arrival.lanes.sum()) for arrival in arrivals.values())
+        holding = sum(arrival.holding for arrival in arrivals.values())
+        for number, arrival in arrivals.items():
+            self._deliver(warps[number], arrival, threads, holding)
+
+    def _deliver(self, warp: Warp, arrival: _Arrival, threads: int, holding: int) -> None:
+        """Give the lanes the result of a reducing barrier."""
+        form = self.launch.program.forms[arrival.instruction]
+        if form.mode != "red":
+            return
+        result = {"popc": holding, "and": holding == threads, "or": holding > 0}[form.operation or ""]
+        destination = self.launch.program.function.instructions[arrival.instruction].operands[0]
+        value = np.full(LANES, result, np.uint32 if form.operation == "popc" else bool)
+        warp.write(destination, value, form.roles[0].type, arrival.lanes)
+
+    # ---- one basic block of one warp
+
+    def _run_basic_block(self, warp: Warp, block: Block) -> None:
+        if time.monotonic() > self.deadline:
+            raise TimeLimitError(
+                f"The kernel {self.launch.program.function.name} did not end within {self.limit_s:g} s and was stopped. "
+                f"Look for a loop that never ends; if it only needs longer, raise the time limit or launch fewer blocks."
+            )
+        function = self.launch.program.function
+        after = np.where(warp.active, block.successors[-1] if block.successors else EXITED, warp.at)
+        for index in range(block.start, block.stop):
+            instruction = function.instructions[index]
+            on = warp.guard(instruction)
+            self.tally.instruction(index, warp.active, on)
+            warp.block.clock += 1
+            if instruction.opcode in ("bra", "brx", "ret", "exit"):
+                after = self._leave(warp, index, instruction, on, after)
+            elif on.any():
+                self._execute(warp, index, instruction, on)
+        warp.at = after
+
+    def _leave(self, warp: Warp, index: int, instruction: Instruction, on: np.ndarray, after: np.ndarray) -> np.ndarray:
+        """Where lanes go at the end of a block whose last instruction is a jump or an exit."""
+        after = np.where(on, self._goals(warp, index, instruction), after)
+        self.tally.branch(index, len(np.unique(after[warp.active])))
+        return after
+
+    def _goals(self, warp: Warp, index: int, instruction: Instruction) -> np.ndarray:
+        """The block to which a jump sends each lane."""
+        program = self.launch.program
+        if instruction.opcode in ("ret", "exit"):
+            return np.full(LANES, EXITED)
+        rank_of = {block.start: block.rank for block in program.graph.blocks}
+        targets = np.array([rank_of[start] for start in branch_targets(program.function, instruction)])
+        if instruction.opcode == "bra":
+            return np.full(LANES, targets[0])
+        # An index behind the list is undefined in PTX; here it takes the last target.
+        chosen = warp.read(instruction.operands[0], program.forms[index].roles[0])
+        return targets[np.minimum(chosen, len(targets) - 1)]
+
+    # ---- one instruction
+
+    def _execute(self, warp: Warp, index: int, instruction: Instruction, on: np.ndarray) -> None:
+        form = self.launch.program.forms[index]
+        if form.kind == "barrier":
+            self._arrive(warp, index, instruction, form, on)
+        elif form.opcode in _SPECIAL:
+            _SPECIAL[form.opcode](warp, index, on)
+        elif form.opcode in _MEMORY:
+            _MEMORY[form.opcode](warp, self.tally, index, on)
+        elif form.opcode in _CHAINS and (form.carry_out or form.opcode.endswith("c")):
+            _run_chain(warp, instruction, form, on)
+        elif form.opcode == "bar":
+            collective.synchronize(warp, index, on)
+        elif form.opcode not in _NOTHING:
+            _run_pure(warp, instruction, form, on)
+
+    def _arrive(self, warp: Warp, index: int, instruction: Instruction, form: Form, on: np.ndarray) -> None:
+        """A barrier: every live lane of the warp must be here."""
+        if (warp.live & ~on).any():
+            raise warp.fault("barrier", index, int(np.flatnonzero(on)[0]))
+        place = 1 if form.mode == "red" else 0
+        number = int(warp.read(instruction.operands[place], form.roles[place])[on][0]) % BARRIERS
+        holding = 0
+        if form.mode == "red":
+            holding = int((warp.read(instruction.operands[2], form.roles[2]) & on).sum())
+        self._waiting[warp.number] = _Arrival(number, index, on, holding)
+
+
+def _run_pure(warp: Warp, instruction: Instruction, form: Form, on: np.ndarray) -> None:
+    """An instruction that computes results from its sources alone."""
+    function = pure_function(form)
+    if function is None:
+        raise UnsupportedInstruction(f"PTX line {instruction.span.line}: '{instruction.text}' is not supported.")
+    operands = list(zip(instruction.operands, form.roles, strict=False))
+    sources = [warp.read(operand, role) for operand, role in operands if not role.written]
+    result = function(form, *sources)
+    destination, role = operands[0]
+    if isinstance(result, tuple):
+        warp.write_pair(destination, result[0], role.type, result[1], on)
+    else:
+        warp.write(destination, result, role.type, on)
+
+
+def _move(warp: Warp, index: int, on: np.ndarray) -> None:
+    """``mov``: a register, a constant, an address, a pack or an unpack."""
+    form = warp.launch.program.forms[index]
+    destination, source = warp.launch.program.function.instructions[index].operands
+    warp.write(destination, warp.read(source, form.roles[1]), form.type or "", on)
+
+
+_CHAINS = {
+    "add": reference_integer.add_with_carry,
+    "addc": reference_integer.add_with_carry,
+    "sub": reference_integer.subtract_with_borrow,
+    "subc": reference_integer.subtract_with_borrow,
+    "mad": reference_integer.multiply_add_with_carry,
+    "madc": reference_integer.multiply_add_with_carry,
+}
+
+
+def _run_chain(warp: Warp, instruction: Instruction, form: Form, on: np.ndarray) -> None:
+    """Extended precision: the carry flag is a source, a destination, or both."""
+    carry = warp.registers[CARRY] if form.opcode.endswith("c") else np.zeros(LANES, bool)
+    pairs = zip(instruction.operands[1:], form.roles[1:], strict=True)
+    result, carry = _CHAINS[form.opcode](form, carry, *(warp.read(operand, role) for operand, role in pairs))
+    warp.write(instruction.operands[0], result, form.type or "", on)
+    if form.carry_out:
+        warp.registers[CARRY] = np.where(on, carry, warp.registers[CARRY])
+
+
+def _trap(warp: Warp, index: int, on: np.ndarray) -> None:
+    raise warp.fault("trap", index, int(np.flatnonzero(on)[0]))
+
+
+# ---- built-in functions
+
+
+def _call(warp: Warp, index: int, on: np.ndarray) -> None:
+    """A call of `vprintf`, lane after lane, or of `__assertfail`."""
+    returns, target, arguments = warp.launch.program.function.instructions[index].operands[:3]
+    assert isinstance(returns, Group) and isinstance(arguments, Group)
+    values = [warp.registers[element.name] for element in arguments.elements if isinstance(element, Register)]
+    lanes = np.flatnonzero(on).tolist()
+    if target == Symbol("__assertfail"):
+        raise warp.fault("assert", index, lanes[0], _assertion(warp, lanes[0], values))
+    for lane in lanes:
+        read = _reader(warp, lane)
+        template = read_string(int(values[0][lane]), read)
+        sys.stdout.write(format_printf(template, int(values[1][lane]), read))
+    for element in returns.elements:
+        warp.write(element, np.ones(LANES, np.uint32), "b32", on)
+
+
+def _assertion(warp: Warp, lane: int, values: list[np.ndarray]) -> str:
+    read = _reader(warp, lane)
+    condition, file = (read_string(int(values[place][lane]), read) for place in (0, 1))
+    return f"the assertion '{condition}' failed ({file}, line {int(values[2][lane])})."
+
+
+def _reader(warp: Warp, lane: int) -> Callable[[int, int], bytes]:
+    """Reads memory as a lane sees it, by generic address."""
+
+    def read(address: int, count: int) -> bytes:
+        window = address >> WINDOW_BITS << WINDOW_BITS
+        if window == SHARED_WINDOW:
+            return warp.block.shared[address - SHARED_WINDOW :][:count].tobytes()
+        if window == LOCAL_WINDOW:
+            return warp.local[lane][address - LOCAL_WINDOW :][:count].tobytes()
+        assert window >> WINDOW_BITS >= FIRST_WINDOW, f"{address:#x} is no generic address"
+        return warp.launch.memory.view(address, count).tobytes()
+
+    return read
+
+
+_SPECIAL: dict[str, Callable[[Warp, int, np.ndarray], None]] = {
+    "mov": _move,
+    "cvta": memory_operations.convert_address,
+    "isspacep": memory_operations.is_in_space,
+    "activemask": collective.active_mask,
+    "vote": collective.vote,
+    "match": collective.match,
+    "redux": collective.reduce_members,
+    "elect": collective.elect,
+    "shfl": collective.shuffle,
+    "trap": _trap,
+    "brkpt": _trap,
+    "call": _call,
+}
+_MEMORY: dict[str, Callable[[Warp, Tally, int, np.ndarray], None]] = {
+    "ld": memory_operations.load,
+    "ldu": memory_operations.load,
+    "st": memory_operations.store,
+    "atom": memory_operations.atomic,
+    "red": memory_operations.atomic,
+}
+# Memory is sequentially consistent here and has no caches to fill, and time is what the clock says.
+_NOTHING = ("membar", "fence", "prefetch", "prefetchu", "nanosleep", "pmevent")

@@ -1,0 +1,118 @@
+"""What the interpreter counts while it runs: instructions, and what memory requests cost by `gpulab.models.access`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpulab.counters import Counters
+from gpulab.launch import LaunchConfig
+from gpulab.models import access
+from gpulab.ptx.opcodes import Form
+
+L1_ENTRIES = 4096
+"""Sectors of 32 bytes: a modeled L1 of 128 KiB."""
+
+_L1_HASH = 0x9E3779B97F4A7C15
+_L1_SHIFT = 64 - 12
+_WORD_BYTES = 4
+_ROW_BYTES = 128
+
+
+class Tally:
+    """Fills the `Counters` of one launch."""
+
+    def __init__(self, instructions: int, launch: LaunchConfig, *, count: bool) -> None:
+        self.counters = Counters.zeros(instructions)
+        self._launch = launch
+        self._count = count
+        self._l1: dict[int, int] = {}
+        self._read: set[int] = set()
+        self._written: set[int] = set()
+
+    def start_block(self) -> None:
+        """Begin a block: its L1 is empty."""
+        self._l1.clear()
+        self.counters.blocks += 1
+        self.counters.warps += self._launch.warps_per_block
+        self.counters.threads += self._launch.threads_per_block
+
+    def finish(self, sampled: bool) -> Counters:
+        """The counters, complete."""
+        if sampled:
+            self.counters.sampled_blocks = self.counters.blocks
+        self.counters.distinct_sectors_read = len(self._read)
+        self.counters.distinct_sectors_written = len(self._written)
+        self.counters.footprint_sectors = len(self._read | self._written)
+        return self.counters
+
+    def instruction(self, index: int, active: np.ndarray, on: np.ndarray) -> None:
+        """A warp executed an instruction with these lanes active, and these of them predicated on."""
+        if self._count:
+            self.counters.warp_instructions[index] += 1
+            self.counters.thread_instructions[index] += int(active.sum())
+            self.counters.thread_instructions_pred_on[index] += int(on.sum())
+
+    def branch(self, index: int, targets: int) -> None:
+        """A branch sent the active lanes to so many different places."""
+        if self._count and targets > 1:
+            self.counters.divergent_branches[index] += 1
+
+    def request(self, index: int, form: Form, space: str, addresses: np.ndarray, lanes: np.ndarray) -> None:
+        """A memory request to one space.
+
+        Parameters
+        ----------
+        index : int
+            The instruction.
+        form : Form
+        space : str
+            ``global``, ``shared`` or ``local``.
+        addresses : numpy.ndarray
+            Of the lanes that are on: virtual addresses, or offsets in shared or local memory.
+        lanes : numpy.ndarray
+            Their numbers.
+        """
+        if not self._count or len(lanes) == 0:
+            return
+        counters, size = self.counters, form.access_bytes
+        counters.requests[index] += 1
+        counters.bytes_asked[index] += len(lanes) * size
+        places = _interleaved(addresses, lanes) if space == "local" else addresses
+        counters.wavefronts[index] += access.wavefronts(places, lanes, size)
+        counters.wavefronts_ideal[index] += access.wavefronts_ideal(lanes, size)
+        if space == "shared":
+            return
+        counters.sectors_ideal[index] += access.sectors_ideal(len(lanes), size)
+        if space == "global":
+            sectors = access.chunks(addresses, size, access.SECTOR_BYTES)
+            counters.sectors[index] += len(sectors)
+            counters.lines[index] += access.lines(addresses, size)
+            self._touch(index, form, sectors.tolist())
+        else:
+            words = _local_words(addresses, lanes, size)
+            counters.sectors[index] += access.sectors(words, _WORD_BYTES)
+            counters.lines[index] += access.lines(words, _WORD_BYTES)
+
+    def _touch(self, index: int, form: Form, sectors: list[int]) -> None:
+        if form.kind != "store":
+            self._read.update(sectors)
+        if form.kind != "load":
+            self._written.update(sectors)
+            return
+        for sector in sectors:
+            entry = (sector * _L1_HASH & (1 << 64) - 1) >> _L1_SHIFT
+            if self._l1.get(entry) != sector:
+                self._l1[entry] = sector
+                self.counters.l1_miss_sectors[index] += 1
+
+
+def _interleaved(offsets: np.ndarray, lanes: np.ndarray) -> np.ndarray:
+    """Where hardware puts a lane's local bytes: each row of 128 bytes holds one word of every lane."""
+    return offsets // _WORD_BYTES * _ROW_BYTES + lanes * _WORD_BYTES + offsets % _WORD_BYTES
+
+
+def _local_words(offsets: np.ndarray, lanes: np.ndarray, size: int) -> np.ndarray:
+    """Addresses of all words that the lanes access, lane by lane."""
+    steps = np.arange(0, max(size, _WORD_BYTES), _WORD_BYTES)
+    first = offsets // _WORD_BYTES * _WORD_BYTES
+    return _interleaved(first[:, None] + steps, lanes[:, None]).ravel()
