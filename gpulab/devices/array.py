@@ -173,6 +173,19 @@ class DeviceArray(GpuArray):
             raise ValueError("An array on a GPU can only become a NumPy array by a copy.")
         return self._read().astype(dtype or self.dtype, copy=False)
 
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        # Other libraries would follow the address: only one of a real GPU may be offered.
+        if not self.buffer.on_cuda:
+            raise AttributeError("An array of an emulated GPU has no address that other libraries could use.")
+        return {
+            "typestr": self.dtype.str,
+            "shape": self.shape,
+            "strides": None if self.is_c_contiguous() else self.strides,
+            "data": (self.address, self.readonly),
+            "version": 3,
+        }
+
     def __repr__(self) -> str:
         return f"<DeviceArray {self.dtype} {self.shape} on {self.buffer.device}>"
 

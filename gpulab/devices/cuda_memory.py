@@ -19,6 +19,7 @@ class CudaBuffer(Buffer):
     """Memory of the CUDA GPU, from CuPy's pool."""
 
     device = "the CUDA GPU"
+    on_cuda = True
 
     def __init__(self, cupy: Any, nbytes: int) -> None:
         self._cupy, self.nbytes = cupy, nbytes

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import dataclasses
 import os
+import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +17,7 @@ import numpy as np
 from gpulab.devices import limits
 from gpulab.devices.protocol import Bound, Buffer, Device, Kernel, LaunchRecord
 from gpulab.emulator import Allocation, Memory, Program, RunOptions, execute, load, place_variables
-from gpulab.errors import ArgumentError, DeviceError, LaunchError
+from gpulab.errors import ArgumentError, DeviceError, KernelFault, LaunchError, TimeLimitError
 from gpulab.gpus import Gpu
 from gpulab.launch import LaunchConfig
 from gpulab.ptx import parse
@@ -48,6 +51,11 @@ class EmulatedDevice(Device):
     def launch(
         self, bound: Bound, args: Sequence[Any], *, count: bool = False, sample_blocks: int | None = None
     ) -> LaunchRecord:
+        # One launch at a time: each uses all cores, and the address space is shared.
+        with _LAUNCHING:
+            return self._launch(bound, args, count, sample_blocks)
+
+    def _launch(self, bound: Bound, args: Sequence[Any], count: bool, sample_blocks: int | None) -> LaunchRecord:
         kernel, config = bound.kernel, bound.config
         ptx = kernel.compile(args, self.gpu.compute_capability)
         program = program_of(ptx)
@@ -61,7 +69,8 @@ class EmulatedDevice(Device):
                     f"{kernel.name} has {program.parameter_bytes} bytes of parameters in its PTX, but its arguments "
                     f"make {len(parameters)}. Check the parameter list."
                 )
-            counters = execute(program, config, parameters, self.memory, symbols, options)
+            with _named(ptx):
+                counters = execute(program, config, parameters, self.memory, symbols, options)
         if ptx.exceptions:
             limits.raise_recorded(ptx, self.memory, symbols)
         described = tuple(abi.described(value) for value in args)
@@ -182,6 +191,18 @@ def _variables_of(kernel: Kernel, ptx: PtxText, program: Program) -> dict[str, i
     return of_kernel[ptx.digest]
 
 
+@contextlib.contextmanager
+def _named(ptx: PtxText) -> Iterator[None]:
+    """Errors call the kernel by the user's name, not by the one that a compiler made of it and its types."""
+    try:
+        yield
+    except KernelFault as error:
+        told = error.fault.message.replace(ptx.kernel, ptx.name)
+        raise KernelFault(dataclasses.replace(error.fault, message=told)) from None
+    except TimeLimitError as error:
+        raise TimeLimitError(str(error).replace(ptx.kernel, ptx.name)) from None
+
+
 def _release(allocations: list[Allocation]) -> None:
     for allocation in allocations:
         _MEMORY.release(allocation)
@@ -204,6 +225,7 @@ def _time_limit() -> float:
         raise DeviceError(f"$GPULAB_TIME_LIMIT_S must be a number of seconds, but {text!r} is set.") from None
 
 
+_LAUNCHING = threading.RLock()
 _MEMORY = Memory()
 _BUFFERS: weakref.WeakSet[EmulatedBuffer] = weakref.WeakSet()
 _PROGRAMS: OrderedDict[str, Program] = OrderedDict()

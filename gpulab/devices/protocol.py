@@ -92,11 +92,14 @@ class Buffer(ABC):
     nbytes : int
     device : str
         How messages call the GPU that it is on.
+    on_cuda : bool
+        Whether the address is one of a real GPU.
     """
 
     address: int
     nbytes: int
     device: str
+    on_cuda = False
 
     @property
     @abstractmethod

@@ -8,6 +8,10 @@ import re
 import types
 from collections.abc import Iterator, Sequence
 
+_NO_ALLOCATION = (
+    "A kernel cannot make arrays as it runs. Pass one from outside, or use cuda.local.array(shape, dtype) for a few "
+    "values of each thread or cuda.shared.array(shape, dtype) for the block, with a constant shape."
+)
 _HINTS = (
     ("readonly array", "The array is read-only, so a kernel must not write to it. Pass a writable one, e.g. x.copy()."),
     ("shared.array", "The shape of cuda.shared.array must be a constant: a number, or a global or closure variable "
@@ -15,6 +19,8 @@ _HINTS = (
     ("local.array", "The shape of cuda.local.array must be a constant: a number, or a global or closure variable."),
     ("Cannot unify", "A variable must keep one type: give the values different names, or convert them to one type."),
     ("is not aligned", "Fields must lie at multiples of their sizes: make the dtype with np.dtype(…, align=True)."),
+    (">>> zeros(", _NO_ALLOCATION), (">>> empty(", _NO_ALLOCATION), (">>> ones(", _NO_ALLOCATION),
+    (">>> full(", _NO_ALLOCATION), (">>> zeros_like(", _NO_ALLOCATION), (">>> empty_like(", _NO_ALLOCATION),
     ("IMPORT_NAME", "A kernel cannot import. Put the import at the top of the file."),
     ("unicode_type", "A GPU kernel has no strings (except as arguments of print)."),
 )  # fmt: skip
@@ -54,7 +60,8 @@ def _summary(error: BaseException) -> str:
     if missing:
         reasons = dict.fromkeys(re.findall(r"specific error:\s*\n\s*(?:\w+Error: )?([^\n]+)", text))
         shown = re.sub(r"Literal\[(\w+)\]\(([^)]*)\)", r"\1 \2", missing[1].strip())
-        return "; ".join([f"Numba has no {shown}", *reasons])
+        told = [reason for reason in reasons if not reason.startswith(("No implementation", "Failed in"))]
+        return "; ".join([f"Numba has no {shown}", *told])
     text = re.sub(r"\n*\s*File \"[^\"]*\", line \d+:.*", "", text, flags=re.S)
     text = re.sub(r"\n?During: .*|\.?\. Raised from .*", "", text, flags=re.S).strip()
     # Names that Numba made up, and places that are told below.
