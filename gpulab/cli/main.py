@@ -10,6 +10,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import gpulab
@@ -48,39 +49,48 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    command: Callable[[argparse.Namespace], tuple[Any, str | None, int]] = options.command
+    command: Callable[[argparse.Namespace], _Outcome] = options.command
     # A kernel's printf and a file's own prints must not mix with the document.
     with contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext():
-        document, text, code = command(options)
-    print(show.as_json(document) if options.json else text, flush=True)
-    return code
+        outcome = command(options)
+        printed = show.as_json(outcome.document()) if options.json else outcome.text()
+    print(printed, flush=True)
+    return outcome.code
 
 
-def _doctor(options: argparse.Namespace) -> tuple[Any, str, int]:
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What a command found, in both forms, of which one is made; and its exit code."""
+
+    document: Callable[[], Any]
+    text: Callable[[], str]
+    code: int = 0
+
+
+def _doctor(options: argparse.Namespace) -> _Outcome:
     from gpulab import doctor
 
-    report = doctor.examine().to_json()
-    return report, show.doctor(report), 0 if report["works"] else 1
+    report = doctor.examine()
+    return _Outcome(report.to_json, lambda: show.doctor(report.to_json()), 0 if report.works else 1)
 
 
-def _gpus(options: argparse.Namespace) -> tuple[Any, str, int]:
+def _gpus(options: argparse.Namespace) -> _Outcome:
     documents = [show.gpu_document(gpulab.gpu(name)) for name in gpulab.gpus()]
-    return documents, show.gpus(documents), 0
+    return _Outcome(lambda: documents, lambda: show.gpus(documents))
 
 
-def _kernels(options: argparse.Namespace) -> tuple[Any, str, int]:
+def _kernels(options: argparse.Namespace) -> _Outcome:
     documents = [ladder.to_json() for ladder in gpulab.kernels()]
-    return documents, show.kernels(documents), 0
+    return _Outcome(lambda: documents, lambda: show.kernels(documents))
 
 
-def _compare(options: argparse.Namespace) -> tuple[Any, str, int]:
+def _compare(options: argparse.Namespace) -> _Outcome:
     parameters = dict(map(parse_setting, options.set))
     comparison = gpulab.compare(options.ladder, gpu=options.gpu, language=options.language, **parameters)
-    document = comparison.to_json()
-    return document, show.comparison(document), 0
+    return _Outcome(comparison.to_json, lambda: show.comparison(comparison))
 
 
-def _profile(options: argparse.Namespace) -> tuple[Any, str, int]:
+def _profile(options: argparse.Namespace) -> _Outcome:
     from gpulab.cli import files
 
     request = files.Request(
@@ -96,8 +106,7 @@ def _profile(options: argparse.Namespace) -> tuple[Any, str, int]:
     profile = gpulab.profile(bound, *values, gpu=options.gpu, sample_blocks=options.sample_blocks)
     if options.save:
         files.save(options.save, values)
-    document = profile.to_json()
-    return document, show.profile(document), 0
+    return _Outcome(profile.to_json, lambda: show.profile(profile))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,4 +1,4 @@
-"""Documents (what ``--json`` prints) as text for people."""
+"""Results as text for people, and as one JSON document."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from gpulab.cli.tables import number, pairs, seconds, table, three_digits, wrapped
+from gpulab.cli.tables import cut, fitted, pairs, wrapped
 from gpulab.gpus import Gpu
+from gpulab.profiling import Comparison, Profile
+from gpulab.profiling.table import Table
+from gpulab.units import bytes_text
 
 Document = dict[str, Any]
 _MARKS = {"ok": "ok", "missing": "MISSING", "broken": "BROKEN", "absent": "-"}
@@ -45,13 +48,14 @@ def gpus(documents: list[Document]) -> str:
             f"{gpu['clock_hz'] / 1e9:.2f} GHz",
             f"{2 * gpu['fp32_lanes_per_sm'] * gpu['sm_count'] * gpu['clock_hz'] / 1e12:.1f} TFLOP/s",
             f"{gpu['dram_bandwidth_gb_per_s']:,.0f} GB/s",
-            f"{gpu['l2_bytes'] / 2**20:g} MiB",
-            f"{gpu['shared_bytes_per_sm'] / 2**10:g} KiB",
+            bytes_text(gpu["l2_bytes"]),
+            bytes_text(gpu["shared_bytes_per_sm"]),
         )
         for gpu in documents
     ]
     headers = ("GPU", "capability", "SMs", "clock", "FP32 peak", "DRAM", "L2", "shared/SM")
-    return table(headers, rows) + "\n\nEvery value with its source: gpulab gpus --json"
+    notes = ("", "Every value with its source: gpulab gpus --json")
+    return fitted(Table("", headers, tuple(rows), notes, right=tuple(range(1, len(headers)))))
 
 
 def kernels(documents: list[Document]) -> str:
@@ -74,3 +78,13 @@ def doctor(report: Document) -> str:
     remedies = [f"{check['name']}: {check['remedy']}" for check in report["checks"] if check["remedy"]]
     advice = "\n".join(wrapped(remedy, first="  ") for remedy in remedies)
     return f"{report['summary']}\n\n{lines}" + (f"\n\nWhat to do:\n{advice}" if advice else "")
+
+
+def comparison(result: Comparison) -> str:
+    """The rungs side by side."""
+    return fitted(result.table())
+
+
+def profile(result: Profile) -> str:
+    """The six lines, then the counters of each source line."""
+    return f"{fitted(result._table())}\n\n{fitted(cut(result.lines._table()))}\n\nAll metrics: --json"

@@ -1,26 +1,67 @@
-"""Plain-text tables and numbers for the terminal: the same on every machine, at most 100 columns."""
+"""Tables for the terminal: the same on every machine, at most 100 columns, long texts wrapped inside their column."""
 
 from __future__ import annotations
 
+import dataclasses
 import textwrap
 from collections.abc import Iterable, Sequence
 
+from gpulab.profiling.table import Table
+
 WIDTH = 100
+_GAP = 2
+_NARROWEST = 12  # a column of text is not squeezed below this
 
 
-def table(headers: Sequence[str], rows: Iterable[Sequence[str]], left: Iterable[int] = (0,)) -> str:
-    """Rows under headers, columns two spaces apart. Columns whose number is in `left` are flush left, others right."""
-    left = set(left)
-    cells = [list(headers), *map(list, rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(headers))]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if column in left else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    ]
-    return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
+def fitted(table: Table) -> str:
+    """The table as text: title, header, rows with their lines below, notes."""
+    across = [number for number in range(len(table.columns)) if number != table.below]
+    widths = _widths(table, across)
+    lines = [*_wrap(table.title, "")] if table.title else []
+    lines += _row([table.columns[number] for number in across], widths, across, table.right)
+    lines.append("  ".join("-" * width for width in widths))
+    for row in table.rows:
+        lines += _row([row[number] for number in across], widths, across, table.right)
+        if table.below is not None and row[table.below]:
+            lines += _wrap(row[table.below], "    ")
+    for note in table.notes:
+        lines += _wrap(note, "")
+    return "\n".join(lines)
+
+
+def _widths(table: Table, across: list[int]) -> list[int]:
+    """Widths of the columns: as wide as their widest cell, and if that is too much, text columns give way."""
+    widths = [max(len(row[number]) for row in (table.columns, *table.rows)) for number in across]
+    while sum(widths) + _GAP * (len(widths) - 1) > WIDTH:
+        texts = [place for place, number in enumerate(across) if number not in table.right and widths[place] > _NARROWEST]
+        texts = texts or [place for place in range(len(widths)) if widths[place] > _NARROWEST]
+        if not texts:
+            break
+        widest = max(texts, key=lambda place: widths[place])
+        widths[widest] -= 1
+    return widths
+
+
+def cut(table: Table) -> Table:
+    """The same table with its last column cut to what is left of the width: for source lines, which wrap badly."""
+    others = [max(len(row[number]) for row in (table.columns, *table.rows)) for number in range(len(table.columns) - 1)]
+    room = max(WIDTH - sum(others) - _GAP * len(others), _NARROWEST)
+    rows = tuple((*row[:-1], row[-1] if len(row[-1]) <= room else f"{row[-1][: room - 2]}..") for row in table.rows)
+    return dataclasses.replace(table, rows=rows)
+
+
+def _row(cells: Sequence[str], widths: list[int], across: list[int], right: Iterable[int]) -> list[str]:
+    columns = [textwrap.wrap(cell, width) or [""] for cell, width in zip(cells, widths, strict=True)]
+    height = max(map(len, columns))
+    lines = []
+    for line in range(height):
+        texts = [column[line] if line < len(column) else "" for column in columns]
+        padded = (
+            text.rjust(width) if number in right else text.ljust(width)
+            for text, width, number in zip(texts, widths, across, strict=True)
+        )
+        lines.append("  ".join(padded).rstrip())
+    return lines
 
 
 def pairs(items: Iterable[tuple[str, str]], indent: str = "") -> str:
@@ -32,41 +73,15 @@ def pairs(items: Iterable[tuple[str, str]], indent: str = "") -> str:
 
 def wrapped(text: str, first: str = "") -> str:
     """`text` wrapped to the width behind `first`, further lines indented as deep."""
-    return textwrap.fill(
+    return "\n".join(_wrap(text, first))
+
+
+def _wrap(text: str, first: str) -> list[str]:
+    return textwrap.wrap(
         text,
         WIDTH,
         initial_indent=first,
         subsequent_indent=" " * len(first),
         break_long_words=False,
         break_on_hyphens=False,
-    )
-
-
-def seconds(value: float | None) -> str:
-    """A time with three digits: ``123 us``, ``4.56 ms``."""
-    if value is None:
-        return "-"
-    for factor, unit in ((1e9, "ns"), (1e6, "us"), (1e3, "ms")):
-        scaled = value * factor
-        if scaled < 999.5:
-            return f"{three_digits(scaled)} {unit}"
-    return f"{three_digits(value)} s"
-
-
-def three_digits(value: float) -> str:
-    """Three significant digits without an exponent: ``0.123``, ``4.56``, ``78.9``, ``1230``."""
-    if value == 0:
-        return "0"
-    rounded = float(f"{value:.3g}")
-    if abs(rounded) >= 100:
-        return f"{rounded:.0f}"
-    return f"{rounded:.{2 if abs(rounded) < 10 else 1}f}" if abs(rounded) >= 1 else f"{rounded:.3g}"
-
-
-def number(value: float | int | None) -> str:
-    """A count with thousands separators; other numbers with three digits; ``-`` for what is not known."""
-    if value is None:
-        return "-"
-    if isinstance(value, int) or float(value).is_integer():
-        return f"{int(value):,}"
-    return three_digits(value)
+    ) or [first]

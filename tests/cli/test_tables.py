@@ -1,23 +1,41 @@
-"""Numbers and tables for the terminal."""
+"""Tables for the terminal."""
 
 from __future__ import annotations
 
-import pytest
-
 from gpulab.cli import tables
+from gpulab.profiling.table import Table
 
 
 def test_columns_are_as_wide_as_their_widest_cell() -> None:
-    assert tables.table(("rung", "time"), [("naive", "12 us"), ("tile", "3.45 us")]).splitlines() == [
+    table = Table("Times", ("rung", "time"), (("naive", "12 us"), ("tile", "3.45 us")), ("modeled",), right=(1,))
+    assert tables.fitted(table).splitlines() == [
+        "Times",
         "rung      time",
         "-----  -------",
         "naive    12 us",
         "tile   3.45 us",
+        "modeled",
     ]
 
 
-def test_left_columns_have_no_trailing_blanks() -> None:
-    assert tables.table(("a", "why"), [("1", "x"), ("2", "long")], left=(0, 1)).splitlines()[2] == "1  x"
+def test_a_wide_table_wraps_its_texts_and_keeps_its_numbers_whole() -> None:
+    rows = (("naive", "word " * 20, "1,234,567", "short"), ("best", "x", "2", "other " * 12))
+    lines = tables.fitted(Table("", ("rung", "why", "count", "more"), rows, right=(2,))).splitlines()
+    assert max(map(len, lines)) <= tables.WIDTH
+    text = " ".join(" ".join(lines).split())
+    assert text.count("word") == 20
+    assert text.count("other") == 12
+    assert "1,234,567" in text
+    assert len(lines) > 4
+
+
+def test_lines_below_a_row_and_notes_wrap_and_indent() -> None:
+    rows = (("time", "advice " * 20), ("lanes", ""))
+    lines = tables.fitted(Table("", ("name", "remedy"), rows, ("note " * 30,), below=1)).splitlines()
+    assert lines[:4] == ["name", "-----", "time", "    " + ("advice " * 13).rstrip()]
+    assert lines[5] == "lanes"
+    assert lines[6].startswith("note note")
+    assert max(map(len, lines)) <= tables.WIDTH
 
 
 def test_pairs_align_and_wrap() -> None:
@@ -28,19 +46,8 @@ def test_pairs_align_and_wrap() -> None:
     assert max(map(len, lines)) <= tables.WIDTH
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (None, "-"), (0.0, "0 ns"), (4.2e-8, "42.0 ns"), (9.994e-7, "999 ns"), (9.996e-7, "1.00 us"), (1.234e-4, "123 us"),
-        (4.5678e-3, "4.57 ms"), (0.9996, "1.00 s"), (12.34, "12.3 s"), (1234.0, "1230 s"),
-    ],
-)  # fmt: skip
-def test_times_have_three_digits_and_the_fitting_unit(value: float | None, text: str) -> None:
-    assert tables.seconds(value) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(None, "-"), (0, "0"), (1234567, "1,234,567"), (4.0, "4"), (0.98765, "0.988"), (31.25, "31.2")]
-)
-def test_numbers(value: float | None, text: str) -> None:
-    assert tables.number(value) == text
+def test_source_lines_are_cut_not_wrapped() -> None:
+    table = tables.cut(Table("", ("line", "source"), (("a.cu:7", "x" * 200), ("a.cu:8", "short"))))
+    lines = tables.fitted(table).splitlines()
+    assert lines[2] == f"a.cu:7  {'x' * 90}.."
+    assert lines[3] == "a.cu:8  short"

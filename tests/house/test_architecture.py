@@ -25,7 +25,7 @@ LAYERS = (
     {"models"},
     {"emulator", "toolchain", "plots"},
     {"launchables", "devices", "kernels", "cuda"},
-    {"profiler"},
+    {"profiler", "profiling"},
     {"panels", "labs", "doctor"},
     {"cli", "__main__"},
 )
