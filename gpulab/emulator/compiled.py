@@ -136,6 +136,7 @@ class _Run:
             "block_counters": aligned(16 * len(program.graph.blocks)),
             "memory_counters": aligned(native_count.WORD_BYTES * instructions),
             "branch_counters": aligned(16 * instructions),
+            "caches": aligned(native_count.CACHE_ENTRY_BYTES << native_count.CACHE_BITS),
             "l1": aligned(8 * native_count.L1_ENTRIES),
         }
         words = {

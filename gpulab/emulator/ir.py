@@ -373,7 +373,12 @@ class Builder:
     # Shorthands, so that arithmetic reads like arithmetic
 
     def add(self, a: Value, b: Value | int) -> Value:
-        """Sum of integers."""
+        """Sum of integers; sums of constants, and with 0, are folded here, for address arithmetic."""
+        if isinstance(b, int) and a.type != "ptr":
+            if b == 0:
+                return a
+            if a.constant and a.lanes == 1:
+                return constant(a.type, int(a.text) + b)
         return self.binary("add", a, constant(a.type, b) if isinstance(b, int) else b)
 
     def sub(self, a: Value, b: Value | int) -> Value:

@@ -67,7 +67,7 @@ def compile_object(text: str, level: int = 1) -> bytes:
     text : str
         LLVM assembly.
     level : int
-        0 compiles fast to slow code; 1 and 2 optimize.
+        0 compiles fast to slow code; 1 runs a short list of passes, 2 LLVM's own long one.
     """
     machine = target_machine(level)
     module = llvm.parse_assembly(text)
@@ -76,14 +76,20 @@ def compile_object(text: str, level: int = 1) -> bytes:
     options = llvm.create_pipeline_tuning_options(level)
     options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
     builder = llvm.create_pass_builder(machine, options)
+    _passes(builder, level).run(module, builder)
+    return machine.emit_object(module)
+
+
+def _passes(builder: Any, level: int) -> Any:
+    if level > 1:
+        return builder.getModulePassManager()
     passes = llvm.create_new_module_pass_manager()
     passes.add_sroa_pass()
     if level:
         passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
     passes.add_dead_code_elimination_pass()
-    passes.run(module, builder)
-    return machine.emit_object(module)
+    return passes
 
 
 def build(text: str, exports: tuple[str, ...], imports: dict[str, int], level: int = 1) -> Code:

@@ -56,6 +56,8 @@ FAULT_KINDS = {
 # Bits of the `info` word of a memory access: size in bytes, flags, instruction index above.
 STORE = 1 << 8
 ATOMIC = 1 << 9
+SHARED_SHIFT = 10
+SHARED = 1 << SHARED_SHIFT
 INSTRUCTION_SHIFT = 32
 
 

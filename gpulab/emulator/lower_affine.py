@@ -13,7 +13,7 @@ from gpulab.emulator.lower_control import bail_unless
 from gpulab.emulator.lower_table import ELEMENTS
 from gpulab.emulator.lower_values import Affine, State
 from gpulab.emulator.shapes import VECTOR, is_sign_shift
-from gpulab.ptx.syntax import Register
+from gpulab.ptx.syntax import Group, Register
 
 Stride = Value | int
 _OPCODES: dict[str, Callable[[State, list[Value | Affine]], Value | Affine | None]] = {}
@@ -29,7 +29,7 @@ def lower_affine(state: State) -> bool:
     if state.variables[destination.name].shape is VECTOR or form.saturate or form.carry_out:
         return False
     pairs = list(zip(instruction.operands, form.roles, strict=False))[1:]
-    if any(role.type not in ELEMENTS or role.shape not in ("scalar", "pack") for _, role in pairs):
+    if any(role.type not in ELEMENTS or isinstance(operand, Group) for operand, role in pairs):
         return False
     sources = [state.linear(operand, role.type) for operand, role in pairs]
     if not any(isinstance(source, Affine) for source in sources):

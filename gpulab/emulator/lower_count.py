@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpulab.emulator import native_count
-from gpulab.emulator.ir import Value
+from gpulab.emulator import layout, native_count
+from gpulab.emulator.ir import Value, constant
 from gpulab.emulator.lower_values import Affine, State
 
 if TYPE_CHECKING:
@@ -47,8 +47,14 @@ def _is_contiguous(state: State, access: Access) -> bool:
 
 def _count_any(state: State, access: Access, counters: Value, info: Value) -> None:
     b = state.b
+    if isinstance(access.address, Affine) and access.space in ("global", "shared"):
+        strides = [constant("i64", s) if isinstance(s, int) else s for s in access.address.strides]
+        width = constant("i64", state.plan.block_shape.width)
+        flagged = b.or_(info, layout.SHARED) if access.space == "shared" else info
+        b.call(
+            "count_affine", None, state.context, access.address.base, *strides, width, access.on, counters, flagged
+        )
+        return
     addresses = state.buffers["addresses"]
     b.store(state.vector(access.address), addresses, align=64)
     b.call(f"count_{access.space}", None, state.context, addresses, access.on, counters, info)
-
-

@@ -140,15 +140,17 @@ def _first(state: State, access: Access, value: Value) -> Value:
 
 
 def _fast_kind(state: State, access: Access) -> str | None:
-    """``uniform``, ``contiguous``, ``rows`` or None, by what is known of the strides."""
+    """``uniform``, ``contiguous``, ``rows``, ``steps`` (one address a row), ``strided`` or None, by the known strides."""
     if access.space not in ("global", "shared", "const") or state.plan.general:
         return None
     if isinstance(access.address, Value):
         return "uniform" if access.address.lanes == 1 else None
     width = state.plan.block_shape.width
     first, second = access.address.strides
+    if width < 32 and isinstance(first, int) and first == 0:
+        return "steps"
     if first != access.size or not isinstance(first, int):
-        return None
+        return "strided"
     if width == 32 or second == width * access.size:
         return "contiguous"
     return "rows"
@@ -204,12 +206,38 @@ def _read_fast(state: State, access: Access, kind: str, pointer: Value) -> list[
         return [b.load(element, b.offset(pointer, number * step), align=step) for number in range(vector)]
     if kind == "contiguous":
         return _split(state, b.load(element, pointer, 32 * vector, align=step), vector)
+    if kind == "strided":
+        pointers = _lane_pointers(state, access, pointer)
+        return [gather_element(state, element, pointers, number, access.on) for number in range(vector)]
     width, rows = state.plan.block_shape.width, []
+    if kind == "steps":
+        return [_read_steps(state, access, pointer, number * step) for number in range(vector)]
     for row in range(32 // width):
         rows.append(b.load(element, _row_pointer(state, access, pointer, row), width * vector, align=step))
     while len(rows) > 1:
         rows = [b.shuffle(x, y, list(range(2 * x.lanes))) for x, y in zip(rows[::2], rows[1::2], strict=True)]
     return _split(state, rows[0], vector)
+
+
+def _lane_pointers(state: State, access: Access, pointer: Value) -> Value:
+    """Host pointers of all lanes, from that of lane 0."""
+    assert isinstance(access.address, Affine)
+    distances = state.vector(Affine(constant("i64", 0), access.address.strides))
+    return state.b.assign("ptr", 32, f"getelementptr i8, {pointer.ir}, {distances.ir}")
+
+
+def _read_steps(state: State, access: Access, pointer: Value, offset: int) -> Value:
+    """One load for each row of lanes, whose lanes all read the same address."""
+    b, width = state.b, state.plan.block_shape.width
+    align = bits_of(access.element) // 8
+    result = Value(access.element, 32, "poison")
+    values = [
+        b.load(access.element, b.offset(_row_pointer(state, access, pointer, row), offset), align=align)
+        for row in range(32 // width)
+    ]
+    for row, value in enumerate(values):
+        result = b.assign(access.element, 32, f"insertelement {result.ir}, {value.ir}, i32 {row}")
+    return b.shuffle(result, result, [lane // width for lane in range(32)])
 
 
 def _row_pointer(state: State, access: Access, pointer: Value, row: int) -> Value:
@@ -273,8 +301,11 @@ def _moved(state: State, pointers: Value, distance: int) -> Value:
 
 def _scatter(state: State, access: Access, values: list[Value]) -> None:
     """Store lane by lane, ascending, so that the highest lane wins at one address."""
+    _scatter_to(state, access, resolve(state, access), values)
+
+
+def _scatter_to(state: State, access: Access, pointers: Value, values: list[Value]) -> None:
     b, step = state.b, bits_of(access.element) // 8
-    pointers = resolve(state, access)
     name = f"llvm.masked.scatter.{mangled(access.element, 32)}.v32p0"
     kind = type_text(access.element, 32)
     b.declare(name, "void", f"{kind}, <32 x ptr>, <32 x i1>")
@@ -290,14 +321,13 @@ def _scatter(state: State, access: Access, values: list[Value]) -> None:
 def _store_elements(state: State, access: Access, values: list[Value]) -> None:
     b = state.b
     fast = _fast_kind(state, access)
-    if fast is None:
+    if fast is None or fast == "steps":
         _scatter(state, access, values)
         count_request(state, access)
         return
     slow, join = b.fresh("slow"), b.fresh("join")
-    if fast == "rows" or access.vector > 1:
-        if fast != "uniform":
-            b.go_if(b.is_("ne", access.on, -1), slow)
+    if fast == "rows" or (fast == "contiguous" and access.vector > 1):
+        b.go_if(b.is_("ne", access.on, -1), slow)
     pointer = _check(state, access, slow)
     _write_fast(state, access, fast, pointer, values)
     b.br(join)
@@ -315,6 +345,9 @@ def _write_fast(state: State, access: Access, kind: str, pointer: Value, values:
         last = b.sub(constant("i32", 31), b.count_leading_zeros(access.on))
         for number, value in enumerate(values):
             b.store(b.extract(value, last), b.offset(pointer, number * step), align=step)
+        return
+    if kind == "strided":
+        _scatter_to(state, access, _lane_pointers(state, access, pointer), values)
         return
     whole = _joined(state, [b.widen(value) for value in values])
     if kind == "rows":

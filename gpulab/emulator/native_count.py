@@ -10,12 +10,11 @@ their size (the fault check has seen to it), so no access crosses a sector.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from gpulab.emulator.ir import Builder, IrModule, Value, constant, constants, lane_numbers
-from gpulab.emulator.layout import ATOMIC, STORE, WARP, get, put
-from gpulab.emulator.memory import WINDOW_BITS
+from gpulab.emulator.layout import ATOMIC, SHARED, SHARED_SHIFT, STORE, WARP, get, put
 from gpulab.emulator.native_address import row_field, window_row
 
 WORDS = (
@@ -34,6 +33,8 @@ L1_ENTRIES = 4096
 L1_MULTIPLIER = 0x9E3779B97F4A7C15
 L1_SHIFT = 52
 EPOCH_SHIFT = 56
+CACHE_BITS = 10
+CACHE_ENTRY_BYTES = 128
 _PARAMETERS = (("context", "ptr"), ("addresses", "ptr"), ("mask", "i32"), ("counters", "ptr"), ("info", "i64"))
 
 
@@ -41,43 +42,68 @@ def define(module: IrModule) -> tuple[str, ...]:
     """Put the helpers into a module; returns their names."""
     _define_touch(module)
     _define_wavefronts(module)
+    _define_measure(module)
+    _define_affine(module)
     for space in ("global", "shared", "local"):
         _define_count(module, space)
     _define_contiguous(module)
     _define_uniform(module)
-    return tuple(f"count_{what}" for what in ("global", "shared", "local", "contiguous", "uniform"))
+    return tuple(f"count_{what}" for what in ("global", "shared", "local", "contiguous", "uniform", "affine"))
+
+
+# ---- touching sectors
 
 
 def _define_touch(module: IrModule) -> None:
-    """``touch(context, sector, info)``: the modeled L1 and the maps of touched sectors; returns 1 for a miss."""
-    b = Builder(
-        module, "touch", "i64", (("context", "ptr"), ("sector", "i64"), ("info", "i64")), "nounwind alwaysinline",
-        "internal",
-    )  # fmt: skip
-    context, sector, info = b.argument("context", "ptr"), b.argument("sector", "i64"), b.argument("info", "i64")
-    address = b.shl(sector, 5)
-    with b.if_(b.is_("eq", b.and_(info, STORE | ATOMIC), 0)):
-        index = b.lshr(b.mul(sector, L1_MULTIPLIER), L1_SHIFT)
-        entry = b.offset(get(b, context, "l1", "ptr"), b.mul(index, 8))
-        tag = b.or_(sector, b.shl(get(b, context, "epoch"), EPOCH_SHIFT))
+    """``touch(context, table, epoch, map, sector, info)``: the modeled L1 and the maps of touched sectors.
+
+    `table` and `epoch` are the L1's, `map` is where the map of written sectors would have sector 0; a load finds its map
+    only when it misses. Returns 1 for a miss.
+    """
+    parameters = (("context", "ptr"), ("table", "ptr"), ("epoch", "i64"), ("map", "i64"), ("sector", "i64"), ("info", "i64"))
+    b = Builder(module, "touch", "i64", parameters, "nounwind alwaysinline", "internal")
+    context, table, epoch, written, sector, info = (b.argument(name, kind) for name, kind in parameters)
+    with b.if_(b.is_("eq", b.and_(info, STORE), 0)):
+        entry = b.offset(table, b.mul(b.lshr(b.mul(sector, L1_MULTIPLIER), L1_SHIFT), 8))
+        tag = b.or_(sector, epoch)
         with b.if_(b.compare("eq", b.load("i64", entry), tag)):
             b.ret(constant("i64", 0))
             b.label(b.fresh("dead"))
         b.store(tag, entry)
-        _mark(b, context, address, "read")
+        _mark(b, _map_origin(b, context, b.shl(sector, 5), "read"), sector)
         b.ret(constant("i64", 1))
         b.label(b.fresh("dead"))
     with b.if_(b.is_("ne", b.and_(info, ATOMIC), 0)):
-        _mark(b, context, address, "read")
-    _mark(b, context, address, "written")
+        _mark(b, _map_origin(b, context, b.shl(sector, 5), "read"), sector)
+    _mark(b, written, sector)
     b.ret(constant("i64", 0))
     b.finish()
 
 
-def _mark(b: Builder, context: Value, address: Value, which: str) -> None:
+def _mark(b: Builder, origin: Value, sector: Value) -> None:
+    b.store(constant("i8", 1), b.cast("inttoptr", b.add(origin, sector), "ptr"))
+
+
+def _map_origin(b: Builder, context: Value, address: Value, which: str) -> Value:
+    """Where a window's map of touched sectors would have sector 0."""
     row = window_row(b, context, address)
-    place = b.add(row_field(b, row, which), b.lshr(b.sub(address, row_field(b, row, "base")), 5))
-    b.store(constant("i8", 1), b.cast("inttoptr", place, "ptr"))
+    return b.sub(row_field(b, row, which), b.lshr(row_field(b, row, "base"), 5))
+
+
+def _toucher(b: Builder, context: Value, address: Value | None, info: Value) -> Callable[[Value], Value]:
+    """A function that touches a sector, with what all sectors of a request share looked up once.
+
+    `address` is one of the request's if all of them lie in one window, else None.
+    """
+    table = get(b, context, "l1", "ptr")
+    epoch = b.shl(get(b, context, "epoch"), EPOCH_SHIFT)
+    shared = None if address is None else _map_origin(b, context, address, "written")
+
+    def touch(sector: Value) -> Value:
+        written = shared or _map_origin(b, context, b.shl(sector, 5), "written")
+        return b.call("touch", "i64", context, table, epoch, written, sector, info)
+
+    return touch
 
 
 @contextmanager
@@ -134,34 +160,204 @@ def _define_wavefronts(module: IrModule) -> None:
     b.finish()
 
 
+def _define_measure(module: IrModule) -> None:
+    """``measure(addresses, mask, info, sectors, misses, counters)``: lines and wavefronts, and add all to the counters."""
+    parameters = (
+        ("addresses", "ptr"), ("mask", "i32"), ("info", "i64"), ("sectors", "i64"), ("misses", "i64"), ("counters", "ptr")
+    )  # fmt: skip
+    b = Builder(module, "measure", "void", parameters, "nounwind", "internal")
+    addresses, mask, info, sectors, misses, counters = (b.argument(name, kind) for name, kind in parameters)
+    size = b.and_(info, 255)
+    asked = b.mul(b.resize(b.popcount(mask), "i64"), size)
+    lines, ideal = b.variable(constant("i64", 0)), b.variable(constant("i64", 0))
+    with b.if_(b.is_("ne", sectors, 0)):
+        b.store(b.lshr(b.add(asked, 31), 5), ideal)
+        with _peel(b, b.lshr(b.load("i64", addresses, WARP), 7), mask):
+            _increment(b, lines)
+    packed = b.call("wavefronts", "i64", addresses, mask, size)
+    _add(
+        b, counters, constant("i64", 1), asked, sectors, b.load("i64", ideal), b.load("i64", lines),
+        b.lshr(packed, 8), b.and_(packed, 255), misses,
+    )  # fmt: skip
+    b.ret()
+    b.finish()
+
+
 def _define_count(module: IrModule, space: str) -> None:
     """``count_SPACE(context, addresses, mask, counters, info)``: any request with virtual addresses of that space."""
     b = Builder(module, f"count_{space}", "void", _PARAMETERS)
     context, addresses, counters = (b.argument(name, "ptr") for name in ("context", "addresses", "counters"))
     mask, info = b.argument("mask", "i32"), b.argument("info", "i64")
-    size = b.and_(info, 255)
-    lanes = b.resize(b.popcount(mask), "i64")
-    sectors, lines, misses = (b.variable(constant("i64", 0)) for _ in range(3))
-    asked = b.mul(lanes, size)
+    sectors, misses = b.variable(constant("i64", 0)), b.variable(constant("i64", 0))
     vector = b.load("i64", addresses, WARP)
+    if space == "local":
+        _count_local(b, vector, addresses, mask, counters, info)
+        return
+    for width in (32, 16):
+        _try_affine(b, context, vector, mask, counters, info, width, space)
     if space == "global":
+        touch = _toucher(b, context, None, info)
         with _peel(b, b.lshr(vector, 5), mask) as (sector, _):
             _increment(b, sectors)
-            _increment(b, misses, b.call("touch", "i64", context, sector, info))
-        with _peel(b, b.lshr(vector, 7), mask):
-            _increment(b, lines)
-    elif space == "local":
-        vector = _local_sectors(b, vector, mask, size, sectors, lines)
-        b.store(vector, addresses)
+            _increment(b, misses, touch(sector))
+    b.call("measure", None, addresses, mask, info, b.load("i64", sectors), b.load("i64", misses), counters)
+    b.ret()
+    b.finish()
+
+
+def _try_affine(
+    b: Builder, context: Value, vector: Value, mask: Value, counters: Value, info: Value, width: int, space: str
+) -> None:
+    """Return by way of the quicker count if the addresses of a full warp turn out to be affine."""
+    lane0, lane1, row1 = (b.extract(vector, constant("i32", lane)) for lane in (0, 1, width % 32))
+    first, second = b.sub(lane1, lane0), b.sub(row1, lane0)
+    steps = b.mul(first, constants("i64", [lane % width for lane in range(WARP)]))
+    steps = b.add(steps, b.mul(second, constants("i64", [lane // width for lane in range(WARP)])))
+    equal = b.mask_word(b.compare("eq", b.add(steps, lane0), vector))
+    with b.if_(b.and_(b.is_("eq", equal, -1), b.is_("eq", mask, -1))):
+        flags = b.or_(info, SHARED if space == "shared" else 0)
+        b.call("count_affine", None, context, lane0, first, second, constant("i64", width), mask, counters, flags)
+        b.ret()
+        b.label(b.fresh("dead"))
+
+
+def _count_local(b: Builder, offsets: Value, addresses: Value, mask: Value, counters: Value, info: Value) -> None:
+    size = b.and_(info, 255)
+    sectors, lines = b.variable(constant("i64", 0)), b.variable(constant("i64", 0))
+    asked = b.mul(b.resize(b.popcount(mask), "i64"), size)
+    b.store(_local_sectors(b, offsets, mask, size, sectors, lines), addresses)
     packed = b.call("wavefronts", "i64", addresses, mask, size)
-    none = constant("i64", 0)
-    ideal = b.lshr(b.add(asked, 31), 5) if space != "shared" else none
     _add(
-        b, counters, constant("i64", 1), asked, b.load("i64", sectors), ideal, b.load("i64", lines),
-        b.lshr(packed, 8), b.and_(packed, 255), b.load("i64", misses),
+        b, counters, constant("i64", 1), asked, b.load("i64", sectors), b.lshr(b.add(asked, 31), 5), b.load("i64", lines),
+        b.lshr(packed, 8), b.and_(packed, 255), constant("i64", 0),
     )  # fmt: skip
     b.ret()
     b.finish()
+
+
+# ---- affine addresses
+
+
+def _define_affine(module: IrModule) -> None:
+    """``count_affine(context, base, s0, s1, width, mask, counters, info)``: addresses that are affine in the lane.
+
+    All but the L1 follows from the base modulo 128, the strides and the mask, so it is looked up in a table of earlier
+    answers.
+    """
+    parameters = (
+        ("context", "ptr"), ("base", "i64"), ("s0", "i64"), ("s1", "i64"), ("width", "i64"), ("mask", "i32"),
+        ("counters", "ptr"), ("info", "i64"),
+    )  # fmt: skip
+    b = Builder(module, "count_affine", "void", parameters)
+    context, base, s0, s1, width, mask, counters, info = (b.argument(name, kind) for name, kind in parameters)
+    misses = b.variable(constant("i64", 0))
+    with b.if_(b.is_("eq", b.and_(info, SHARED), 0)):
+        _touch_affine(b, context, base, s0, s1, width, mask, info, misses)
+    size = b.and_(info, 255)
+    key = b.or_(b.and_(base, 127), b.or_(b.shl(size, 8), b.shl(width, 16)))
+    key = b.or_(b.or_(key, b.shl(b.resize(mask, "i64"), 32)), b.shl(b.and_(info, SHARED), 24 - SHARED_SHIFT))
+    mixed = b.mul(b.xor(b.xor(key, b.mul(s0, 0x9E3779B97F4A7C15)), b.mul(s1, 0xC2B2AE3D27D4EB4F)), 0xFF51AFD7ED558CCD)
+    entry = b.offset(get(b, context, "caches", "ptr"), b.mul(b.lshr(mixed, 64 - CACHE_BITS), CACHE_ENTRY_BYTES))
+    answer = b.offset(entry, 64)
+    hit = b.compare("eq", b.load("i64", entry), key)
+    for number, word in enumerate((s0, s1), 1):
+        hit = b.and_(hit, b.compare("eq", b.load("i64", b.offset(entry, 8 * number)), word))
+    with b.if_(b.not_(hit)):
+        for number, word in enumerate((key, s0, s1)):
+            b.store(word, b.offset(entry, 8 * number))
+        b.store(constant("i64", 0, len(WORDS)), answer, align=64)
+        b.call("measure_affine", None, base, s0, s1, width, mask, answer, info)
+    total = b.add(b.load("i64", counters, len(WORDS), align=64), b.load("i64", answer, len(WORDS), align=64))
+    kind = f"<{len(WORDS)} x i64>"
+    only_misses = b.assign("i64", len(WORDS), f"insertelement {kind} zeroinitializer, {b.load('i64', misses).ir}, i32 7")
+    b.store(b.add(total, only_misses), counters, align=64)
+    b.ret()
+    b.finish()
+    _define_measure_affine(module)
+
+
+def _affine_vector(b: Builder, base: Value, s0: Value, s1: Value, width: Value) -> Value:
+    lanes, shift = lane_numbers("i64", WARP), b.count_trailing_zeros(width)
+    column, row = b.and_(lanes, b.widen(b.sub(width, 1))), b.binary("lshr", lanes, b.widen(shift))
+    return b.add(b.add(b.mul(column, s0), b.mul(row, s1)), base)
+
+
+def _define_measure_affine(module: IrModule) -> None:
+    parameters = (
+        ("base", "i64"), ("s0", "i64"), ("s1", "i64"), ("width", "i64"), ("mask", "i32"), ("answer", "ptr"), ("info", "i64")
+    )  # fmt: skip
+    b = Builder(module, "measure_affine", "void", parameters, "nounwind noinline", "internal")
+    base, s0, s1, width, mask, answer, info = (b.argument(name, kind) for name, kind in parameters)
+    vector = _affine_vector(b, base, s0, s1, width)
+    addresses, sectors = b.variable(vector), b.variable(constant("i64", 0))
+    with b.if_(b.is_("eq", b.and_(info, SHARED), 0)):
+        with _peel(b, b.lshr(vector, 5), mask):
+            _increment(b, sectors)
+    b.call("measure", None, addresses, mask, info, b.load("i64", sectors), constant("i64", 0), answer)
+    b.ret()
+    b.finish()
+
+
+def _touch_affine(
+    b: Builder, context: Value, base: Value, s0: Value, s1: Value, width: Value, mask: Value, info: Value, misses: Value
+) -> None:
+    """Touch the sectors of affine addresses in lane order."""
+    size = b.and_(info, 255)
+    touch = _toucher(b, context, base, info)
+    generic, done = b.fresh("generic"), b.fresh("touched")
+    b.go_if(b.is_("ne", mask, -1), generic)
+    span = b.add(b.mul(b.intrinsic("llvm.abs", s0, tail=", i1 false"), b.sub(width, 1)), size)
+    apart = b.compare("uge", b.intrinsic("llvm.abs", s1, tail=", i1 false"), b.add(span, 32))
+    rows = b.select(b.is_("eq", s1, 0), constant("i64", 1), b.binary("udiv", constant("i64", WARP), width))
+    # Rows that might share sectors need to be looked at lane by lane.
+    b.go_if(b.not_(b.or_(apart, b.is_("eq", rows, 1))), generic)
+    row, start = b.variable(constant("i64", 0)), b.variable(base)
+    dense = b.compare("ule", s0, constant("i64", 32))
+    with b.loop() as leave:
+        now, begin = b.load("i64", row), b.load("i64", start)
+        b.go_if(b.compare("uge", now, rows), leave)
+        b.store(b.add(now, 1), row)
+        b.store(b.add(begin, s1), start)
+        _touch_row(b, touch, begin, s0, width, size, dense, misses)
+    b.br(done)
+    b.label(generic)
+    vector = _affine_vector(b, base, s0, s1, width)
+    anywhere = _toucher(b, context, None, info)
+    with _peel(b, b.lshr(vector, 5), mask) as (sector, _):
+        _increment(b, misses, anywhere(sector))
+    b.br(done)
+    b.label(done)
+
+
+def _touch_row(
+    b: Builder, touch: Callable[[Value], Value], begin: Value, s0: Value, width: Value, size: Value, dense: Value, misses: Value
+) -> None:
+    """A row of lanes: every sector from its first to its last byte if the stride is short, else lane by lane."""
+    steps = b.mul(s0, b.sub(width, 1))
+    first = b.lshr(begin, 5)
+    last = b.lshr(b.add(b.add(begin, steps), b.sub(size, 1)), 5)
+    sector, address, lane = b.variable(first), b.variable(begin), b.variable(constant("i64", 0))
+    lanes, after = b.fresh("lanes"), b.fresh("row")
+    b.go_if(b.not_(dense), lanes)
+    with b.loop() as leave:
+        now = b.load("i64", sector)
+        b.go_if(b.compare("ugt", now, last), leave)
+        b.store(b.add(now, 1), sector)
+        _increment(b, misses, touch(now))
+    b.br(after)
+    b.label(lanes)
+    previous = b.variable(constant("i64", -1))
+    with b.loop() as leave:
+        number, place = b.load("i64", lane), b.load("i64", address)
+        b.go_if(b.compare("uge", number, width), leave)
+        b.store(b.add(number, 1), lane)
+        b.store(b.add(place, s0), address)
+        here = b.lshr(place, 5)
+        with b.if_(b.compare("ne", here, b.load("i64", previous))):
+            _increment(b, misses, touch(here))
+        b.store(here, previous)
+    b.br(after)
+    b.label(after)
 
 
 def _local_sectors(b: Builder, offsets: Value, mask: Value, size: Value, sectors: Value, lines: Value) -> Value:
@@ -203,11 +399,12 @@ def _define_contiguous(module: IrModule) -> None:
     span = b.shl(size, 5)
     first, last = b.lshr(base, 5), b.lshr(b.add(base, b.sub(span, 1)), 5)
     misses, sector = b.variable(constant("i64", 0)), b.variable(first)
+    touch = _toucher(b, context, base, info)
     with b.loop() as leave:
         now = b.load("i64", sector)
         b.go_if(b.compare("ugt", now, last), leave)
         b.store(b.add(now, 1), sector)
-        _increment(b, misses, b.call("touch", "i64", context, now, info))
+        _increment(b, misses, touch(now))
     lines = b.add(b.sub(b.lshr(last, 2), b.lshr(first, 2)), 1)
     passes = b.intrinsic("llvm.umax", b.lshr(size, 2), constant("i64", 1))
     _add(
@@ -227,7 +424,7 @@ def _define_uniform(module: IrModule) -> None:
     context, base, counters = b.argument("context", "ptr"), b.argument("base", "i64"), b.argument("counters", "ptr")
     mask, info = b.argument("mask", "i32"), b.argument("info", "i64")
     size = b.and_(info, 255)
-    missed = b.call("touch", "i64", context, b.lshr(base, 5), info)
+    missed = _toucher(b, context, base, info)(b.lshr(base, 5))
     asked = b.mul(b.resize(b.popcount(mask), "i64"), size)
     passes = b.variable(constant("i64", 1))
     with b.if_(b.is_("ugt", size, 4)):
@@ -251,6 +448,3 @@ def advance_epoch(b: Builder, context: Value) -> None:
         b.declare("llvm.memset.p0.i64", "void", "ptr, i8, i64, i1")
         b.emit(f"call void @llvm.memset.p0.i64({table.ir}, i8 0, i64 {8 * L1_ENTRIES}, i1 false)")
         put(b, context, "epoch", constant("i64", 1))
-
-
-WINDOW_OF_SECTOR = WINDOW_BITS - 5
