@@ -41,6 +41,7 @@ class DeviceArray(GpuArray):
 
     @property
     def address(self) -> int:  # type: ignore[override]
+        """Of the first item, in the GPU's address space; a `DeviceError` after the memory was freed."""
         self.buffer.require_alive()
         return self.buffer.address + self.offset
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import importlib.util
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -25,6 +26,15 @@ from gpulab.toolchain.records import COMPUTE_CAPABILITIES, PtxText
 # Of the driver API (cuda.h): how a launch is given its parameters as one buffer, and the attribute to opt in with.
 _PARAM_END, _PARAM_POINTER, _PARAM_SIZE = 0, 1, 2
 _ATTRIBUTE_MAX_DYNAMIC_SHARED = 8
+
+
+def why_unusable() -> str | None:
+    """Why the GPU that the driver offers cannot be used, or None if it can."""
+    if importlib.util.find_spec("cupy") is None:
+        return "CuPy is not installed. Install it with: pip install cupy-cuda12x"
+    if not importlib.import_module("cupy").cuda.is_available():
+        return "CuPy cannot use the GPU; the driver may be too old for CUDA 12 (it must be at least 525)."
+    return None
 
 
 class CudaDevice(Device):
@@ -51,6 +61,7 @@ class CudaDevice(Device):
     def launch(
         self, bound: Bound, args: Sequence[Any], *, count: bool = False, sample_blocks: int | None = None
     ) -> LaunchRecord:
+        """Run a kernel once, or with `count` as often as measuring needs, and copy results into NumPy arrays."""
         kernel, config = bound.kernel, bound.config
         ptx = kernel.compile(args, self.compile_capability)
         module = self._module(kernel, ptx)
@@ -70,6 +81,7 @@ class CudaDevice(Device):
         return LaunchRecord(ptx, config, self.gpu, self.kind, described, seconds=seconds, samples=samples)
 
     def allocate(self, nbytes: int, name: str = "device array") -> Buffer:
+        """Memory from CuPy's pool."""
         buffer = CudaBuffer(self.cupy, nbytes)
         self._buffers.add(buffer)
         return buffer
@@ -91,6 +103,7 @@ class CudaDevice(Device):
             ) from error
 
     def free_all(self) -> None:
+        """Give back the memory of all device arrays."""
         for buffer in list(self._buffers):
             buffer.free()
 

@@ -28,6 +28,7 @@ class CudaBuffer(Buffer):
 
     @property
     def alive(self) -> bool:
+        """False after `free`."""
         return self._memory is not None
 
     def free(self) -> None:
@@ -35,6 +36,7 @@ class CudaBuffer(Buffer):
         self._memory = None
 
     def read(self, offset: int, nbytes: int) -> np.ndarray:
+        """A copy of some bytes on the host."""
         self.require_alive()
         data = np.empty(nbytes, np.uint8)
         if nbytes:
@@ -42,6 +44,7 @@ class CudaBuffer(Buffer):
         return data
 
     def write(self, offset: int, data: np.ndarray) -> None:
+        """Copy bytes from the host."""
         self.require_alive()
         data = np.ascontiguousarray(data)
         if data.size:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -59,10 +58,6 @@ def why_no_cuda() -> str | None:
     """Why kernels cannot run on a CUDA GPU here, or None if they can."""
     if driver_gpu_count() == 0:
         return "this machine has no NVIDIA driver with a GPU. All of gpulab works on an emulated GPU: gpulab.use()."
-    if importlib.util.find_spec("cupy") is None:
-        return "CuPy is not installed. Install it with: pip install cupy-cuda12x"
-    import cupy
+    from gpulab.devices.cuda import why_unusable
 
-    if not cupy.cuda.is_available():
-        return "CuPy cannot use the GPU; the driver may be too old for CUDA 12 (it must be at least 525)."
-    return None
+    return why_unusable()

@@ -51,6 +51,7 @@ class EmulatedDevice(Device):
     def launch(
         self, bound: Bound, args: Sequence[Any], *, count: bool = False, sample_blocks: int | None = None
     ) -> LaunchRecord:
+        """Run a kernel once; errors are raised here."""
         # One launch at a time: each uses all cores, and the address space is shared.
         with _LAUNCHING:
             return self._launch(bound, args, count, sample_blocks)
@@ -77,12 +78,14 @@ class EmulatedDevice(Device):
         return LaunchRecord(ptx, config, self.gpu, self.kind, described, program, counters if count else None)
 
     def allocate(self, nbytes: int, name: str = "device array") -> Buffer:
+        """Memory of the address space that all emulated GPUs share."""
         return EmulatedBuffer(self.memory, self.memory.allocate(nbytes, name))
 
     def synchronize(self) -> None:
         """Nothing to wait for: a launch is finished when it returns."""
 
     def free_all(self) -> None:
+        """Free the memory of all device arrays."""
         for buffer in list(_BUFFERS):
             buffer.free()
 
@@ -104,13 +107,16 @@ class EmulatedBuffer(Buffer):
 
     @property
     def alive(self) -> bool:
+        """False after the memory was freed."""
         return not self._allocation.freed
 
     def read(self, offset: int, nbytes: int) -> np.ndarray:
+        """A copy of some bytes."""
         self.require_alive()
         return self._allocation.host[offset : offset + nbytes].copy()
 
     def write(self, offset: int, data: np.ndarray) -> None:
+        """Store bytes."""
         self.require_alive()
         self._allocation.host[offset : offset + len(data)] = data
 

@@ -30,6 +30,7 @@ class In(ArgumentHint):
     """An input: the kernel gets a copy, and the array stays as it is."""
 
     def for_launch(self) -> Any:
+        """A copy of a NumPy array, which the launch may change."""
         return self.value.copy() if isinstance(self.value, np.ndarray) else self.value
 
 

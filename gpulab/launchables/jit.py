@@ -175,6 +175,7 @@ class NumbaKernel(Launchable):
         return tuple(ParameterType(**{**vars(kind), "name": name}) for kind, name in pairs)
 
     def compile(self, args: Sequence[Any], compute_capability: tuple[int, int]) -> PtxText:
+        """PTX for the types of these arguments, or for the declared ones; compiled once for each."""
         types_of_call = self._types(args)
         key = (types_of_call, tuple(compute_capability))
         if key not in self._compiled:

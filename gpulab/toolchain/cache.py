@@ -16,7 +16,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-FORMAT = 1  # goes into every key: raise it when the meaning of entries changes
+import gpulab
+
+FORMAT = 2  # goes into every key: raise it when the meaning of entries changes
 
 
 def folder() -> Path:
@@ -33,7 +35,7 @@ def folder() -> Path:
 
 def key(kind: str, **parts: Any) -> str:
     """The name of an entry: a digest of `kind` and of all `parts`, which must be JSON-like (tuples count as lists)."""
-    content = json.dumps([FORMAT, kind, parts], sort_keys=True, separators=(",", ":"))
+    content = json.dumps([FORMAT, gpulab.__version__, kind, parts], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(content.encode()).hexdigest()
 
 

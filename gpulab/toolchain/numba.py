@@ -192,6 +192,11 @@ def _compile(
 
 
 def _refuse_links(pyfunc: types.FunctionType, library: Any) -> None:
+    if library.use_cooperative:
+        raise CompileError(
+            f"{pyfunc.__name__} waits for the whole grid (cuda.cg.this_grid().sync()), and cooperative launches are "
+            "not supported. End the kernel there and start a second one: launches run one after the other."
+        )
     files = sorted(str(getattr(file, "name", file)) for file in library._linking_files)
     if files:
         raise CompileError(

@@ -226,5 +226,5 @@ def test_without_a_driver_nothing_of_cupy_is_imported() -> None:
 
 def test_a_driver_without_cupy_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(detect, "driver_gpu_count", lambda: 1)
-    monkeypatch.setattr(detect.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(device_module.importlib.util, "find_spec", lambda name: None)
     assert "pip install cupy-cuda12x" in detect.why_no_cuda()
