@@ -19,6 +19,7 @@ import numpy as np
 
 from gpulab.counters import Counters
 from gpulab.emulator import layout, native, native_count
+from gpulab.emulator.builtins import BuiltIns
 from gpulab.emulator.faults import make_fault, memory_fault
 from gpulab.emulator.layout import FAULT_KINDS, SLOTS
 from gpulab.emulator.memory import SECTOR_BYTES, Memory
@@ -113,6 +114,7 @@ class _Run:
         self.symbol_table = np.array([self.symbols[name] for name in sorted(self.symbols)] or [0], np.int64)
         self.maps = self._touched_maps() if self.options.count else {}
         count = thread_count(self.options, self.block_count, self.program.order_sensitive)
+        self.calls = BuiltIns(self.program, self.memory)
         self.threads = [self._thread() for _ in range(count)]
 
     # ---- preparation
@@ -161,6 +163,7 @@ class _Run:
             "frame_bytes": frame_bytes(program),
             "frame_clear": masks_end(program),
             "fast": self.code.address,
+            "print": self.calls.address,
             **{name: buffer.ctypes.data for name, buffer in buffers.items()},
         }
         context = np.zeros(layout.CONTEXT_WORDS, np.int64)
@@ -204,9 +207,9 @@ class _Run:
             self.shared_words[0] = 1
 
     def _raise_errors(self, timed_out: bool) -> None:
-        for thread in self.threads:
-            if thread.error is not None:
-                raise thread.error
+        for error in (*(thread.error for thread in self.threads), self.calls.error):
+            if error is not None:
+                raise error
         faulted = [thread for thread in self.threads if thread.result == layout.FAULT]
         if faulted:
             raise self._fault(min(faulted, key=lambda thread: thread.word("turn")))
@@ -226,8 +229,17 @@ class _Run:
             return memory_fault(
                 self.program, self.launch, self.memory, kind, instruction, block, linear, address
             )
-        blamed = None if kind in ("deadlock",) else linear
-        return make_fault(self.program, self.launch, kind, instruction, block, blamed)
+        if kind == "deadlock":
+            return make_fault(self.program, self.launch, kind, self._first_waiting(thread), block, None)
+        message = self.calls.message if kind == "assert" else ""
+        return make_fault(self.program, self.launch, kind, instruction, block, linear, message)
+
+    def _first_waiting(self, thread: _Thread) -> int:
+        """The barrier instruction at which the first waiting warp of a block waits."""
+        frames = thread.buffers["frames"].view(np.int64).reshape(self.launch.warps_per_block, -1)
+        waiting = frames[frames[:, layout.FRAME["status"]] == layout.WAITING]
+        rank = int(waiting[0, layout.FRAME["resume"]]) - 1
+        return self.program.graph.blocks[rank].stop - 1
 
     # ---- counters
 

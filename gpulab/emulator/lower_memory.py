@@ -68,7 +68,8 @@ def make_access(state: State, operand: Operand, flags: int = 0) -> Access:
     space = (form.space or "generic").partition("::")[0]
     base = operand.base if isinstance(operand, Address) else None
     if space == "param" and isinstance(base, Symbol) and base.name in state.program.local:
-        space = "local"
+        # A call variable lies with local memory, but hardware has it in registers: no request.
+        space = "call"
     return Access(
         space, ELEMENTS[form.type or ""], form.vector, form.access_bytes, state.address(operand), state.on(), flags
     )
@@ -132,7 +133,7 @@ def read_elements(state: State, access: Access) -> list[Value]:
 def _uniform_values(state: State, access: Access, values: list[Value]) -> list[Value]:
     if state.plan.general or not isinstance(access.address, Value) or access.address.lanes > 1:
         return values
-    return [_first(state, access, value) for value in values] if access.space not in ("local", "generic") else values
+    return [_first(state, access, value) for value in values] if access.space not in ("local", "call", "generic") else values
 
 
 def _first(state: State, access: Access, value: Value) -> Value:
@@ -265,7 +266,7 @@ def resolve(state: State, access: Access) -> Value:
     b = state.b
     addresses, hosts = state.buffers["addresses"], state.buffers["hosts"]
     b.store(state.vector(access.address), addresses, align=64)
-    space = "global" if access.space == "const" else access.space
+    space = {"const": "global", "call": "local"}.get(access.space, access.space)
     b.store(constant("i64", 0, 32), hosts, align=64)
     ok = b.call(f"resolve_{space}", "i32", state.context, addresses, hosts, access.on, access.info(state.index))
     after = b.fresh("resolved")

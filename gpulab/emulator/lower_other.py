@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from gpulab.emulator.ir import Builder, Value, constant
 from gpulab.emulator.lower_affine import add_cvta
+from gpulab.emulator.lower_control import fault_if
 from gpulab.emulator.lower_integer import high_half, signed
 from gpulab.emulator.lower_table import ELEMENTS, lowers
 from gpulab.emulator.lower_values import State
 from gpulab.emulator.memory import FIRST_WINDOW, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS
 from gpulab.ptx.opcodes import CARRY
-from gpulab.ptx.syntax import Group, Operand
+from gpulab.ptx.syntax import Group, Operand, Register
+from gpulab.ptx.types import TYPE_BYTES
 from gpulab.ptx.types import bits_of as type_bits
 
 
@@ -117,3 +119,32 @@ def _difference(b: Builder, x: Value, y: Value, incoming: Value | None) -> tuple
     return whole, b.or_(out, b.compare("ult", rest, incoming))
 
 
+
+
+# ---- what ends or leaves the kernel
+
+
+@lowers("trap", "brkpt")
+def trap(state: State) -> None:
+    on = state.on()
+    fault_if(state, state.b.is_("ne", on, 0), "trap", on)
+
+
+@lowers("call")
+def call(state: State) -> None:
+    """A call of a built-in (`vprintf`, `__assertfail`): Python does it, from the arguments of all lanes."""
+    b, (returns, _, arguments) = state.b, state.instruction.operands[:3]
+    assert isinstance(returns, Group) and isinstance(arguments, Group)
+    on = state.on()
+    place = b.alloca("i64", 32, max(len(arguments.elements), 1))
+    for number, argument in enumerate(arguments.elements):
+        assert isinstance(argument, Register)
+        pattern = state.value(argument, f"b{8 * TYPE_BYTES[state.program.function.registers[argument.name]]}")
+        b.store(b.widen(b.resize(pattern, "i64")), b.offset(place, 256 * number))
+    with b.if_(b.is_("ne", on, 0)):
+        function = state.constant_get("print", "ptr")
+        listed = f"{state.context.ir}, i64 {state.index}, {on.ir}, {place.ir}"
+        failed = b.assign("i32", 1, f"call i32 {function.text}({listed})")
+        fault_if(state, b.is_("ne", failed, 0), "assert", on)
+    for element in returns.elements:
+        state.write(element, constant("i32", 1), "b32")

@@ -246,10 +246,10 @@ class State:
 
     def _special(self, name: str) -> Value | Affine:
         b, (root, _, axis) = self.b, name.partition(".")
-        if root in ("%ntid", "%nctaid"):
-            return self.constant_get(name[1:], "i32") if axis in ("x", "y", "z") else constant("i32", 0)
-        if root == "%ctaid":
-            return self.constant_get(name[1:], "i32") if axis in ("x", "y", "z") else constant("i32", 0)
+        # A launch without clusters is one of clusters of a single block.
+        root = {"%clusterid": "%ctaid", "%nclusterid": "%nctaid"}.get(root, root)
+        if root in ("%ntid", "%nctaid", "%ctaid"):
+            return self.constant_get(f"{root[1:]}.{axis}", "i32") if axis in ("x", "y", "z") else constant("i32", 0)
         if root == "%tid":
             return self._tid(axis, special_shape(name, self.plan.block_shape))
         lanes = constants("i32", list(range(32)))
@@ -276,15 +276,13 @@ class State:
         if name in ("%clock", "%clock64", "%globaltimer", "%clock_hi", "%globaltimer_lo", "%globaltimer_hi"):
             clock = self.get("clock")
             return self.b.lshr(clock, 32) if name.endswith("_hi") else clock
-        if name in ("%nsmid",):
+        if name in ("%nsmid", "%cluster_nctarank") or name.startswith("%cluster_nctaid."):
             return constant("i32", 1)
         if name == "%dynamic_smem_size":
             return self.constant_get("dynamic_shared", "i32")
         if name == "%total_smem_size":
             return self.constant_get("shared_bytes", "i32")
-        if name in ("%smid", "%gridid") or name.startswith(("%envreg", "%reserved")):
-            return constant("i64", 0)
-        raise self.refuse(f"special register {name}")
+        return constant("i64", 0)
 
     def _tid(self, axis: str, shape: Shape) -> Value | Affine:
         b = self.b

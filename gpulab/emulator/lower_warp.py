@@ -29,14 +29,20 @@ def member_mask(state: State, position: int) -> Value:
     mask, on = state.value(state.instruction.operands[position], "u32"), state.on()
     absent = b.and_(live_lanes(state), b.not_(on))
     if mask.lanes == 1:
-        wrong = b.or_(b.and_(mask, absent), b.and_(on, b.not_(mask)))
-        with b.if_(b.is_("ne", on, 0)):
-            fault_if(state, b.is_("ne", wrong, 0), "warp-sync", on)
+        names_absent = b.is_("ne", b.and_(mask, absent), 0)
+        wrong = b.select(names_absent, on, b.and_(on, b.not_(mask)))
+        fault_if(state, b.is_("ne", wrong, 0), "warp-sync", wrong)
         return mask
     alone = b.is_("eq", b.and_(mask, LANE_BITS), 0)
     wrong_lanes = b.and_(b.mask_word(b.or_(b.is_("ne", b.and_(mask, absent), 0), alone)), on)
     fault_if(state, b.is_("ne", wrong_lanes, 0), "warp-sync", wrong_lanes)
     return mask
+
+
+@lowers("bar", "barrier")
+def synchronize(state: State) -> None:
+    """``bar.warp.sync``: nothing but the check, as the lanes of a warp run in lockstep."""
+    member_mask(state, 0)
 
 
 @lowers("activemask")

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 
 from gpulab.emulator.ir import Builder, IrModule, Value, constant, constants, lane_numbers
 from gpulab.emulator.layout import ATOMIC, SHARED, SHARED_SHIFT, STORE, WARP, get, put
+from gpulab.emulator.memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS
 from gpulab.emulator.native_address import row_field, window_row
 
 WORDS = (
@@ -46,9 +47,11 @@ def define(module: IrModule) -> tuple[str, ...]:
     _define_affine(module)
     for space in ("global", "shared", "local"):
         _define_count(module, space)
+    _define_generic(module)
     _define_contiguous(module)
     _define_uniform(module)
-    return tuple(f"count_{what}" for what in ("global", "shared", "local", "contiguous", "uniform", "affine"))
+    kinds = ("global", "shared", "local", "generic", "contiguous", "uniform", "affine")
+    return tuple(f"count_{kind}" for kind in kinds)
 
 
 # ---- touching sectors
@@ -226,11 +229,80 @@ def _count_local(b: Builder, offsets: Value, addresses: Value, mask: Value, coun
     sectors, lines = b.variable(constant("i64", 0)), b.variable(constant("i64", 0))
     asked = b.mul(b.resize(b.popcount(mask), "i64"), size)
     b.store(_local_sectors(b, offsets, mask, size, sectors, lines), addresses)
-    packed = b.call("wavefronts", "i64", addresses, mask, size)
+    packed = b.variable(b.call("wavefronts", "i64", addresses, mask, b.intrinsic("llvm.umin", size, constant("i64", 4))))
+    with b.if_(b.is_("ugt", size, 4)):
+        b.store(_local_wavefronts(b, addresses, mask, size), packed)
+    packed = b.load("i64", packed)
     _add(
         b, counters, constant("i64", 1), asked, b.load("i64", sectors), b.lshr(b.add(asked, 31), 5), b.load("i64", lines),
         b.lshr(packed, 8), b.and_(packed, 255), constant("i64", 0),
     )  # fmt: skip
+    b.ret()
+    b.finish()
+
+
+def _local_wavefronts(b: Builder, addresses: Value, mask: Value, size: Value) -> Value:
+    """The bank rule for 8- and 16-byte accesses whose lanes are a word apart, so that their words may coincide."""
+    zero = constant("i64", 0)
+    group_lanes = b.binary("udiv", constant("i64", 128), size)
+    total, ideal, start = b.variable(zero), b.variable(zero), b.variable(zero)
+    seen, count, filled, most = b.alloca("i64", 1, 64), b.variable(zero), b.alloca("i8", WARP), b.variable(zero)
+    with b.loop() as leave:
+        begin = b.load("i64", start)
+        b.go_if(b.is_("uge", begin, WARP), leave)
+        b.store(b.add(begin, group_lanes), start)
+        group = b.resize(b.shl(b.sub(b.shl(constant("i64", 1), group_lanes), 1), begin), "i32")
+        inside = b.and_(mask, group)
+        b.store(zero, count)
+        b.store(zero, most)
+        b.store(constant("i8", 0, WARP), filled)
+        with b.bits(inside) as lane:
+            address = b.load("i64", b.offset(addresses, b.mul(b.resize(lane, "i64"), 8)))
+            part = b.variable(zero)
+            with b.loop() as done:
+                now = b.load("i64", part)
+                b.go_if(b.compare("uge", now, b.lshr(size, 2)), done)
+                b.store(b.add(now, 1), part)
+                _count_word(b, b.add(b.lshr(address, 2), now), seen, count, filled, most)
+        _increment(b, total, b.load("i64", most))
+        _increment(b, ideal, b.resize(b.is_("ne", inside, 0), "i64"))
+    return b.or_(b.shl(b.load("i64", total), 8), b.load("i64", ideal))
+
+
+def _count_word(b: Builder, word: Value, seen: Value, count: Value, filled: Value, most: Value) -> None:
+    """Add a word to its bank unless the list of seen words has it."""
+    index, known = b.variable(constant("i64", 0)), b.variable(constant("i64", 0))
+    with b.loop() as leave:
+        now = b.load("i64", index)
+        b.go_if(b.compare("uge", now, b.load("i64", count)), leave)
+        b.store(b.add(now, 1), index)
+        same = b.compare("eq", b.load("i64", b.offset(seen, b.mul(now, 8))), word)
+        b.store(b.or_(b.load("i64", known), b.resize(same, "i64")), known)
+    with b.if_(b.is_("eq", b.load("i64", known), 0)):
+        b.store(word, b.offset(seen, b.mul(b.load("i64", count), 8)))
+        _increment(b, count)
+        bank = b.offset(filled, b.and_(word, 31))
+        depth = b.add(b.load("i8", bank), 1)
+        b.store(depth, bank)
+        b.store(b.intrinsic("llvm.umax", b.load("i64", most), b.resize(depth, "i64")), most)
+
+
+def _define_generic(module: IrModule) -> None:
+    """``count_generic``: lanes part by the memory that they hit; each part is a request of its own."""
+    b = Builder(module, "count_generic", "void", _PARAMETERS)
+    context, addresses, counters = (b.argument(name, "ptr") for name in ("context", "addresses", "counters"))
+    mask, info = b.argument("mask", "i32"), b.argument("info", "i64")
+    vector = b.load("i64", addresses, WARP)
+    window = b.lshr(vector, WINDOW_BITS)
+    left = mask
+    for space, start in (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW), ("global", 0)):
+        inside = left
+        if start:
+            inside = b.and_(mask, b.mask_word(b.is_("eq", window, start >> WINDOW_BITS)))
+            left = b.and_(left, b.not_(inside))
+        with b.if_(b.is_("ne", inside, 0)):
+            b.store(b.sub(vector, start), addresses)
+            b.call(f"count_{space}", None, context, addresses, inside, counters, info)
     b.ret()
     b.finish()
 
