@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpulab.launchables.adopt import as_bound
 from gpulab.launchables.base import BoundLaunch, In, InOut, Launchable, Out, plain_arguments
 from gpulab.launchables.jit import DeviceFunction, NumbaKernel, jit
 from gpulab.launchables.raw import PtxKernel, RawKernel
@@ -16,6 +17,7 @@ __all__ = [
     "Out",
     "PtxKernel",
     "RawKernel",
+    "as_bound",
     "jit",
     "plain_arguments",
 ]

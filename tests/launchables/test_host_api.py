@@ -251,3 +251,29 @@ def test_importing_cuda_loads_no_compiler_and_no_gpu_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_random_numbers_inside_kernels() -> None:
+    from gpulab.cuda.random import create_xoroshiro128p_states, xoroshiro128p_uniform_float64
+
+    @cuda.jit
+    def draw(states, out):
+        i = cuda.grid(1)
+        if i < out.size:
+            out[i] = xoroshiro128p_uniform_float64(states, i)
+
+    def numbers(seed: int, start: int = 0) -> np.ndarray:
+        out = np.zeros(500)
+        draw[4, 128](create_xoroshiro128p_states(500, seed, start), out)
+        return out
+
+    first = numbers(1)
+    assert np.array_equal(first, numbers(1))
+    assert not np.array_equal(first, numbers(2))
+    assert np.array_equal(first[10:], numbers(1, start=10)[:-10])
+    assert len(np.unique(first)) == 500
+    assert 0 <= first.min() < 0.05 < 0.95 < first.max() < 1
+    assert cuda.random.create_xoroshiro128p_states is create_xoroshiro128p_states
+    assert create_xoroshiro128p_states(0, 1).shape == (0,)
+    with pytest.raises(ArgumentError, match="0 or more"):
+        create_xoroshiro128p_states(-1, 1)

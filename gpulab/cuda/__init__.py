@@ -66,6 +66,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name == "gpus":
         return list_devices()
+    if name == "random":
+        return importlib.import_module("gpulab.cuda.random")
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in _NEEDS_DRIVER:
@@ -82,4 +84,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "gpus"])
+    return sorted([*__all__, "gpus", "random"])
