@@ -99,6 +99,32 @@ class Launchable(ABC):
         grid, block, stream, shared = (*configuration, None, None)[:4] if len(configuration) < 4 else configuration
         return BoundLaunch(self, LaunchConfig.of(grid, block, shared or 0), stream)
 
+    def __call__(
+        self,
+        grid: int | tuple[int, ...],
+        block: int | tuple[int, ...],
+        args: Sequence[Any],
+        *,
+        shared_mem: int = 0,
+        stream: Any = None,
+    ) -> None:
+        """Launch in CuPy's form: ``kernel(grid, block, args)``; ``kernel[grid, block](*args)`` is the same.
+
+        Parameters
+        ----------
+        grid, block : int or tuple of int
+        args : tuple or list
+            The kernel's arguments.
+        shared_mem : int
+            Dynamic shared memory per block, bytes.
+
+        Raises
+        ------
+        GpulabError
+            `CompileError`, `ArgumentError`, `LaunchError`, `KernelFault` or `TimeLimitError`.
+        """
+        BoundLaunch(self, LaunchConfig.of(grid, block, shared_mem), stream)(*args)
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
 
@@ -134,6 +160,16 @@ class BoundLaunch:
     def __repr__(self) -> str:
         grid, block = self.config.grid, self.config.block
         return f"<{self.kernel.name}[{grid}, {block}]>"
+
+
+def is_cupys_form(args: Sequence[Any]) -> bool:
+    """Whether the arguments of a call are grid, block and a tuple of the kernel's arguments."""
+    return len(args) == 3 and isinstance(args[2], (tuple, list)) and all(map(_is_dims, args[:2]))
+
+
+def _is_dims(value: Any) -> bool:
+    parts = value if isinstance(value, (tuple, list)) else (value,)
+    return all(isinstance(part, (int, np.integer)) for part in parts)
 
 
 def plain_arguments(args: Sequence[Any]) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpulab.errors import ArgumentError, CompileError, LaunchError
-from gpulab.launchables.base import BoundLaunch, Launchable
+from gpulab.launchables.base import BoundLaunch, Launchable, is_cupys_form
 from gpulab.toolchain import abi
 from gpulab.toolchain import numba as compiler
 from gpulab.toolchain.records import ParameterType, PtxText
@@ -197,7 +197,11 @@ class NumbaKernel(Launchable):
             raise ArgumentError(f"{self.name} has no signature for ({', '.join(map(str, came))}). It has: {known}.")
         return (exact or found)[0]
 
-    def __call__(self, *args: Any, **kwargs: Any) -> None:
+    def __call__(self, *args: Any, **options: Any) -> None:
+        """Launch in CuPy's form: ``kernel(grid, block, args)``. Without grid and block it is a `LaunchError`."""
+        if is_cupys_form(args):
+            super().__call__(*args, **options)
+            return
         shown = ", ".join(self._parameter_names)
         raise LaunchError(
             f"A kernel needs a launch configuration: {self.name}[grid, block]({shown}), for example "

@@ -7,47 +7,22 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpulab.errors import ArgumentError, CompileError, LaunchError
-from gpulab.launch import LaunchConfig
-from gpulab.launchables.base import Launchable, plain_arguments
-from gpulab.toolchain import nvrtc, ptx_source
+from gpulab.launchables.base import Launchable
+from gpulab.toolchain import abi, nvrtc, ptx_source
 from gpulab.toolchain.records import PtxText
 
 
 class _CallableKernel(Launchable):
     """A kernel whose types its source declares."""
 
-    def __call__(
-        self,
-        grid: int | tuple[int, ...],
-        block: int | tuple[int, ...],
-        args: Sequence[Any] | None = None,
-        *,
-        shared_mem: int = 0,
-        stream: Any = None,
-    ) -> None:
-        """Launch in CuPy's form: ``kernel(grid, block, args)``; ``kernel[grid, block](*args)`` is the same.
-
-        Parameters
-        ----------
-        grid, block : int or tuple of int
-        args : sequence
-            The kernel's arguments.
-        shared_mem : int
-            Dynamic shared memory per block, bytes.
-
-        Raises
-        ------
-        GpulabError
-            `CompileError`, `ArgumentError`, `LaunchError`, `KernelFault` or `TimeLimitError`.
-        """
-        from gpulab.launchables.base import BoundLaunch
-
-        if not isinstance(args, (tuple, list)):
+    def __call__(self, *args: Any, shared_mem: int = 0, stream: Any = None) -> None:
+        """Launch in CuPy's form: ``kernel(grid, block, args)``; ``kernel[grid, block](*args)`` is the same."""
+        if len(args) != 3 or not isinstance(args[2], (tuple, list)):
             raise LaunchError(
                 f"{self.name} is launched as {self.name}(grid, block, (arguments…)) or as "
-                f"{self.name}[grid, block](arguments…), but {args!r} came in place of the arguments."
+                f"{self.name}[grid, block](arguments…), but {self.name}({', '.join(map(abi.described, args))}) came."
             )
-        BoundLaunch(self, LaunchConfig.of(grid, block, shared_mem), stream)(*plain_arguments(args))
+        super().__call__(*args, shared_mem=shared_mem, stream=stream)
 
     def _assembled(self) -> Any:
         from gpulab.devices import current

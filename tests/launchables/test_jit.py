@@ -88,6 +88,14 @@ def test_every_form_of_the_launch(grid: Any) -> None:
         assert np.array_equal(x, expected)
 
 
+def test_cupys_launch_works_for_python_kernels_too() -> None:
+    x, y = vector(), np.zeros(1000, np.float32)
+    scale((4,), (256,), (x, y, 2))
+    assert np.array_equal(y, 2 * x)
+    scale(4, 256, [x, y, 3], shared_mem=64)
+    assert np.array_equal(y, 3 * x)
+
+
 def test_forall_launches_one_thread_for_each_task() -> None:
     x, y = vector(), np.zeros(1000, np.float32)
     scale.forall(1000)(x, y, np.float32(2))
