@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import statistics
 import subprocess
@@ -46,6 +47,12 @@ HOMES = {
 }
 
 
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    """The syntax tree of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def part(path: Path) -> str:
     """The part of the package that a file belongs to: the first name below ``gpulab``."""
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
@@ -78,21 +85,21 @@ def test_imports_point_downwards(path: Path) -> None:
         return  # the lazy exports name every layer
     mine = part(path)
     assert mine in LEVEL, f"gpulab/{mine} is new: give it a layer in this test"
-    names = set(map(target, imported(ast.parse(path.read_text(encoding="utf-8"))))) - {None}
+    names = set(map(target, imported(parsed(path)))) - {None}
     upwards = sorted(name for name in names if LEVEL[name] > LEVEL[mine])
     assert not upwards, f"gpulab/{mine} is below {', '.join(upwards)} and must not import from there"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
 def test_third_party_packages_stay_in_their_homes(path: Path) -> None:
-    names = {name.split(".")[0] for name in imported(ast.parse(path.read_text(encoding="utf-8")))}
+    names = {name.split(".")[0] for name in imported(parsed(path))}
     strangers = sorted(name for name in names if name in HOMES and part(path) not in HOMES[name])
     assert not strangers
 
 
 def test_cupy_is_imported_inside_functions_of_the_cuda_device_only() -> None:
     for path in MODULES:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = parsed(path)
         if not {"cupy", "cupyx"} & {name.split(".")[0] for name in imported(tree)}:
             continue
         assert path.name.startswith("cuda"), path
@@ -129,7 +136,7 @@ def test_modules_are_small() -> None:
 
 
 def functions(path: Path) -> Iterator[ast.FunctionDef]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     return (node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
 
 
@@ -146,9 +153,10 @@ def test_functions_are_short() -> None:
 
 
 def public_definitions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.ClassDef]:
-    """Functions, classes and their methods that a reader meets by name."""
+    """Functions, classes and their methods that a reader meets by name; a method of one line is its own explanation."""
     classes = (node for node in tree.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_"))
-    for node in (*tree.body, *(item for cls in classes for item in cls.body)):
+    methods = (item for cls in classes for item in cls.body if isinstance(item, ast.FunctionDef) and len(item.body) > 1)
+    for node in (*tree.body, *methods):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
             yield node
 
@@ -163,7 +171,7 @@ def speaks_for_itself(node: ast.FunctionDef | ast.ClassDef) -> bool:
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
 def test_public_names_have_docstrings(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     assert ast.get_docstring(tree), "the module itself"
     nodes = [node for node in public_definitions(tree) if not speaks_for_itself(node)]
     assert not [f"{node.name} (line {node.lineno})" for node in nodes if not ast.get_docstring(node)]
@@ -173,7 +181,7 @@ def test_only_the_command_line_prints() -> None:
     for path in MODULES:
         if part(path) in ("cli", "__main__"):
             continue
-        calls = (node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call))
+        calls = (node for node in ast.walk(parsed(path)) if isinstance(node, ast.Call))
         lines = [call.lineno for call in calls if isinstance(call.func, ast.Name) and call.func.id == "print"]
         assert not lines, f"{path}: print in line {lines}"
 
@@ -186,6 +194,6 @@ def test_nothing_is_left_unfinished() -> None:
 
 def test_no_exception_is_swallowed() -> None:
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ExceptHandler) and all(isinstance(item, ast.Pass) for item in node.body):
                 pytest.fail(f"{path}:{node.lineno} drops an exception without a word")
