@@ -8,6 +8,8 @@ size, address, shape, strides. C++ takes an address.
 from __future__ import annotations
 
 import numbers
+import os
+import re
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,13 +17,19 @@ from typing import Any
 import numpy as np
 
 from gpulab.errors import ArgumentError
-from gpulab.toolchain.argument_types import ArrayFacts, array_facts, numba_type
+from gpulab.toolchain.argument_types import ArrayFacts, array_facts, numba_type, require_unmasked
 from gpulab.toolchain.records import ParameterType, dtype_name
 
 #: Gives an array a place in the GPU's address space: ``bind(array, facts, name) -> address of its first item``.
 Bind = Callable[[Any, ArrayFacts, str], int]
 
 Piece = tuple[bytes, int]
+
+# CUDA's built-in vectors: item type by name (vector_types.h); long has the size of a pointer on Linux only.
+_VECTOR_ITEMS = {
+    "char": "i1", "short": "i2", "int": "i4", "long": "i4" if os.name == "nt" else "i8", "longlong": "i8",
+    "float": "f4", "double": "f8",
+}  # fmt: skip
 
 
 def pack(kernel: str, parameters: Sequence[ParameterType], arguments: Sequence[Any], bind: Bind) -> bytes:
@@ -136,6 +144,7 @@ def _pointer(parameter: ParameterType, value: Any, place: _Place, bind: Bind) ->
     facts = array_facts(value)
     if facts is None:
         raise place.error(parameter, value, "Pass an array.")
+    require_unmasked(value, place.name)
     if parameter.dtype is not None and facts.dtype.itemsize != parameter.dtype.itemsize:
         wanted = "np.bool_" if parameter.dtype.kind == "b" else f"np.{parameter.dtype}"
         raise place.error(
@@ -153,23 +162,30 @@ def _pointer(parameter: ParameterType, value: Any, place: _Place, bind: Bind) ->
 
 
 def _struct(parameter: ParameterType, value: Any, place: _Place) -> bytes:
-    if parameter.size == 2 and parameter.spelling in ("__half", "half") and isinstance(value, numbers.Real):
-        return np.float16(value).tobytes()
-    if parameter.size in (8, 16) and type(value) is complex:
-        return np.array(value, np.complex64 if parameter.size == 8 else np.complex128).tobytes()
-    is_bytes = isinstance(value, (np.generic, np.ndarray, bytes)) or hasattr(value, "_fields_")
-    data = (
-        bytes(memoryview(np.ascontiguousarray(value)).cast("B"))
-        if isinstance(value, np.ndarray) and value.size
-        else (value.tobytes() if isinstance(value, np.generic) else bytes(value) if is_bytes else b"")
-    )
-    if len(data) != parameter.size:
+    data = _bytes_of(parameter, value)
+    if data is None or len(data) != parameter.size:
         raise place.error(
             parameter,
             value,
             f"Pass {parameter.size} bytes: an item of a structured array with the same fields, or bytes.",
         )
     return data
+
+
+def _bytes_of(parameter: ParameterType, value: Any) -> bytes | None:
+    """The bytes of a value that is passed as a struct, None if it has none."""
+    vector = re.fullmatch(r"(u?)(char|short|int|long|longlong|float|double)([1-4])", parameter.spelling)
+    if isinstance(value, (tuple, list)) and vector and len(value) == int(vector[3]):
+        return np.array(
+            value, _VECTOR_ITEMS[vector[2]].replace("i", "u") if vector[1] else _VECTOR_ITEMS[vector[2]]
+        ).tobytes()
+    if isinstance(value, numbers.Real) and parameter.size == 2 and parameter.spelling in ("__half", "half"):
+        return np.float16(value).tobytes()
+    if type(value) is complex and parameter.size in (8, 16):
+        return np.array(value, np.complex64 if parameter.size == 8 else np.complex128).tobytes()
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tobytes()
+    return bytes(value) if isinstance(value, bytes) or hasattr(value, "_fields_") else None
 
 
 def _scalar(parameter: ParameterType, value: Any, place: _Place, bind: Bind) -> list[Piece]:

@@ -102,6 +102,7 @@ def numba_type(value: Any, name: str = "") -> ParameterType:
     """
     facts = array_facts(value)
     if facts is not None:
+        require_unmasked(value, name)
         _require_supported(facts.dtype, name)
         return ParameterType(
             "array", name, facts.dtype, ndim=len(facts.shape), layout=facts.layout, readonly=facts.readonly
@@ -113,6 +114,14 @@ def numba_type(value: Any, name: str = "") -> ParameterType:
     if isinstance(value, np.void) and value.dtype.names:
         return ParameterType("record", name, value.dtype)
     return ParameterType("scalar", name, _scalar_dtype(value, name))
+
+
+def require_unmasked(value: Any, name: str) -> None:
+    """Raise an `ArgumentError` for a masked array: a kernel would not see its mask."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise ArgumentError(
+            f"Argument {_shown(name)} is a masked array, and a kernel cannot see the mask. Pass x.data or x.filled(0)."
+        )
 
 
 def _scalar_dtype(value: Any, name: str) -> np.dtype:

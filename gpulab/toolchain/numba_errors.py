@@ -21,6 +21,7 @@ _HINTS = (
     ("is not aligned", "Fields must lie at multiples of their sizes: make the dtype with np.dtype(…, align=True)."),
     (">>> zeros(", _NO_ALLOCATION), (">>> empty(", _NO_ALLOCATION), (">>> ones(", _NO_ALLOCATION),
     (">>> full(", _NO_ALLOCATION), (">>> zeros_like(", _NO_ALLOCATION), (">>> empty_like(", _NO_ALLOCATION),
+    ("Untyped global name", "Numba does not know this value. What belongs to cuda is written with it: cuda.threadIdx."),
     ("IMPORT_NAME", "A kernel cannot import. Put the import at the top of the file."),
     ("unicode_type", "A GPU kernel has no strings (except as arguments of print)."),
 )  # fmt: skip

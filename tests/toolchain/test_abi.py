@@ -198,6 +198,23 @@ def test_arguments_that_do_not_fit_are_refused(
         packed([parameters[name]], value)
 
 
+def test_built_in_vectors_take_tuples() -> None:
+    source = 'extern "C" __global__ void k(float3 a, uchar2 b, longlong1 c, double4 d) {}'
+    kinds = nvrtc.compile_kernel(source, "k").parameters
+    buffer = packed(kinds, (1, 2.5, 3), [4, 255], (-6,), np.arange(4.0))
+    assert buffer == struct.pack("<3f2Bxxq8x4d", 1, 2.5, 3, 4, 255, -6, 0, 1, 2, 3)
+    for wrong in ((1, 2), (1, 2, 3, 4), 1.0):
+        with pytest.raises(ArgumentError, match="'a' is float3"):
+            packed(kinds[:1], wrong)
+
+
+def test_a_masked_array_is_refused() -> None:
+    masked = np.ma.zeros(3)
+    for kinds in ([ParameterType("pointer", "x")], None):
+        with pytest.raises(ArgumentError, match="masked array"):
+            packed(kinds, masked) if kinds else numba_packed(masked)
+
+
 def test_pointers_take_any_array_of_their_item_size_and_others_any_array(parameters: dict[str, ParameterType]) -> None:
     for value in (np.zeros(3, np.int32), np.zeros((2, 2), np.float32, order="F"), np.zeros(0, np.float32)):
         assert packed([parameters["x"]], value) == struct.pack("<Q", ADDRESS)
