@@ -1,4 +1,4 @@
-"""A claim must be earned: undo the idea of a rung by editing its source, and the claim fails; the result stays right."""
+"""A claim must be earned: undo the idea of a rung by editing its source, and the claim fails, the result stays right."""
 
 from __future__ import annotations
 
