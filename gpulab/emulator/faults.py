@@ -44,7 +44,7 @@ def make_fault(
     location = source.location
     at_block = position(block, launch.grid)
     at_thread = None if thread is None else position(thread, launch.block)
-    where = f"PTX line {source.span.line}" if location is None else f"{location.file}, line {location.line}"
+    where = f"PTX line {source.span.line}" if location is None else f"{_shown_file(location.file)}, line {location.line}"
     who = f"block {at_block}" if at_thread is None else f"block {at_block}, thread {at_thread}"
     return KernelFault(
         Fault(
@@ -57,6 +57,11 @@ def make_fault(
             ptx_line=source.span.line,
         )
     )
+
+
+def _shown_file(file: str) -> str:
+    """The file as a reader knows it: Jupyter compiles cells under made-up names in a temporary folder."""
+    return "this notebook's cell" if "ipykernel_" in file else file
 
 
 def memory_fault(
