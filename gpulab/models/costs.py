@@ -10,16 +10,17 @@ from gpulab.gpus import Gpu
 from gpulab.models.tally import FormLike
 
 _WIDE = ("s64", "u64", "b64")
-#: SASS instructions of forms that are no single one: (opcode, 64-bit or not).
+#: SASS instructions of forms that are no single one: (opcode, 64-bit or not). Shifts usually become part of an LEA.
 _EXPANSIONS = {
     ("div", False): 14.0,
     ("div", True): 60.0,
     ("rem", False): 16.0,
     ("rem", True): 62.0,
-    ("mul", True): 4.0,
-    ("mad", True): 4.0,
+    ("mul", True): 3.0,
+    ("mad", True): 3.0,
     ("abs", True): 4.0,
-    ("shf", True): 2.0,
+    ("shl", True): 1.0,
+    ("shr", True): 1.0,
     ("popc", True): 3.0,
 }
 _FREE = ("cvta", "call")
@@ -35,6 +36,9 @@ def issue_slots(form: FormLike) -> float:
         return 0.0
     if form.pipe == "move":
         # Copies are coalesced into the instructions around them more often than not.
+        return 0.5
+    if form.pipe == "convert" and not {"f16", "f32", "f64", "bf16"} & {form.type, form.source_type}:
+        # A widened index is the input of an IMAD.WIDE, a narrowed one a register of a pair.
         return 0.5
     wide = form.type in _WIDE and form.mode != "wide"
     if form.kind == "special":
@@ -52,17 +56,29 @@ def _special_slots(form: FormLike) -> float:
     return _FLOAT_PROGRAMS.get((form.opcode, form.type or ""), 2.0)
 
 
-def pipe_cycles(form: FormLike, gpu: Gpu) -> float:
-    """Cycles for which a warp instruction holds its arithmetic pipe of an SM; 0 for other pipes."""
-    lanes = {
-        "fp32": gpu.fp32_lanes_per_sm,
-        "fp64": gpu.fp64_lanes_per_sm,
-        "fp16": gpu.fp16_lanes_per_sm,
-        "int": gpu.int32_lanes_per_sm,
-        "sfu": gpu.sfu_lanes_per_sm,
-        "convert": gpu.sfu_lanes_per_sm if "f64" in (form.type, form.source_type) else gpu.int32_lanes_per_sm,
-    }.get(form.pipe)
-    return 32 / lanes * issue_slots(form) if lanes else 0.0
+def pipe_cycles(form: FormLike, gpu: Gpu) -> dict[str, float]:
+    """Cycles for which a warp instruction holds arithmetic pipes of an SM, by pipe: fma, alu, fp64, fp16, sfu.
+
+    Integer multiplications run on the FMA pipe, comparisons of floats on the ALU; the upper half of a 64-bit addition
+    usually becomes an IMAD.X, which is the FMA pipe's as well.
+    """
+    slots, half_rate = issue_slots(form), 32 / gpu.int32_lanes_per_sm
+    if form.pipe == "fp32":
+        if form.kind in ("fadd", "fmul", "ffma", "special"):
+            return {"fma": slots * 32 / gpu.fp32_lanes_per_sm}
+        return {"alu": slots * half_rate}
+    if form.pipe in ("fp64", "fp16", "sfu"):
+        lanes = {"fp64": gpu.fp64_lanes_per_sm, "fp16": gpu.fp16_lanes_per_sm, "sfu": gpu.sfu_lanes_per_sm}[form.pipe]
+        return {form.pipe: slots * 32 / lanes}
+    if form.pipe == "convert" and "f64" in (form.type, form.source_type):
+        return {"sfu": slots * 32 / gpu.sfu_lanes_per_sm}
+    if form.pipe not in ("int", "convert"):
+        return {}
+    if form.opcode in ("mul", "mad"):
+        return {"fma": slots * half_rate}
+    if form.opcode in ("add", "sub") and slots == 2:
+        return {"alu": half_rate, "fma": half_rate}
+    return {"alu": slots * half_rate}
 
 
 def result_latency(form: FormLike, gpu: Gpu) -> float:

@@ -18,6 +18,7 @@ from gpulab.launch import WARP_SIZE
 from gpulab.models.lines import group_by_line
 from gpulab.models.occupancy import Occupancy
 from gpulab.models.run import KernelRun
+from gpulab.models.tally import FormLike
 from gpulab.models.timing import TimeEstimate, estimate
 from gpulab.models.traffic import Traffic
 
@@ -25,10 +26,10 @@ NOTABLE_GAIN = 1.05
 EXCESS = 0.1
 TERM_WORDS = {
     "issue": "the rate of instructions",
-    "fp32": "FP32 arithmetic",
+    "fma": "FP32 and multiply arithmetic",
+    "alu": "integer and logic arithmetic",
     "fp64": "FP64 arithmetic",
     "fp16": "FP16 arithmetic",
-    "int": "integer arithmetic",
     "sfu": "special functions",
     "shared": "shared memory",
     "l1": "the L1 cache",
@@ -270,7 +271,7 @@ def double_precision(case: Case) -> Iterator[Finding]:
         if not (promoted & mask & (work > 0)).any() or not (double & mask & (work > 0)).any():
             continue
         single = tuple(
-            dataclasses.replace(form, pipe="fp32") if mask[index] and double[index] else form  # type: ignore[type-var]
+            _as_single(form) if mask[index] and double[index] else form
             for index, form in enumerate(forms)
         )
         program = dataclasses.replace(case.run.program, forms=single)  # type: ignore[type-var]
@@ -283,6 +284,12 @@ def double_precision(case: Case) -> Iterator[Finding]:
             "smsp__sass_thread_inst_executed_op_fp64_pred_on.sum",
             **case.gain_of(estimate(dataclasses.replace(case.run, program=program), case.gpu)),
         )
+
+
+def _as_single(form: FormLike) -> FormLike:
+    """The same operation in FP32."""
+    kind = "f" + form.kind[1:] if form.kind in ("dadd", "dmul", "dfma") else form.kind
+    return dataclasses.replace(form, pipe="fp32", type="f32", kind=kind)  # type: ignore[type-var]
 
 
 def small_grid(case: Case) -> Iterator[Finding]:

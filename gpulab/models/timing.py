@@ -25,10 +25,10 @@ SOFTNESS = 3.0
 #: Relative error of each term: how far off published models of this kind are where that resource limits a kernel.
 UNCERTAINTY = {
     "issue": 0.25,
-    "fp32": 0.25,
+    "fma": 0.25,
+    "alu": 0.25,
     "fp16": 0.25,
     "fp64": 0.15,
-    "int": 0.25,
     "sfu": 0.25,
     "shared": 0.15,
     "l1": 0.2,
@@ -38,7 +38,7 @@ UNCERTAINTY = {
     "launch": 0.3,
 }
 QUEUES = ("issue", "shared", "l1")
-PIPES = {"fp32": ("fp32",), "fp64": ("fp64",), "fp16": ("fp16",), "int": ("int", "convert"), "sfu": ("sfu",)}
+PIPES = ("fma", "alu", "fp64", "fp16", "sfu")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ class TimeEstimate:
     source : str
         ``modeled`` or ``measured``.
     bound_by : str
-        The largest term: ``dram``, ``l2``, ``l1``, ``shared``, ``issue``, ``fp32``, ``fp64``, ``fp16``, ``int``, ``sfu``,
-        ``latency`` or ``launch``.
+        The largest term: ``dram``, ``l2``, ``l1``, ``shared``, ``issue``, ``fma`` (FP32 and integer multiplication),
+        ``alu`` (other integer work, logic, comparisons), ``fp64``, ``fp16``, ``sfu``, ``latency`` or ``launch``.
     terms : dict of str to float
         What each resource alone would take, in s.
     clock_hz : float or None
@@ -133,10 +133,10 @@ def _cycles(run: KernelRun, gpu: Gpu) -> dict[str, float]:
     tally = run.tally()
     work = run.counters.warp_instructions * tally.scale
     slots = np.array([issue_slots(form) for form in tally.forms])
-    pipes = np.array([pipe_cycles(form, gpu) for form in tally.forms])
+    pipes = [pipe_cycles(form, gpu) for form in tally.forms]
     cycles = {"issue": float(work @ slots) / gpu.schedulers_per_sm}
-    for name, members in PIPES.items():
-        cycles[name] = float((work * pipes)[tally.where(pipes=members)].sum())
+    for name in PIPES:
+        cycles[name] = float(work @ np.array([pipe.get(name, 0.0) for pipe in pipes]))
     cycles["shared"] = _shared_cycles(tally, gpu) * tally.scale
     cycles["l1"] = _l1_cycles(tally, gpu) * tally.scale
     return cycles

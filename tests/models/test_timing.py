@@ -60,13 +60,14 @@ def test_terms_by_hand(make_run) -> None:
     warps = 108 * 8 * 10 * 8
     # A parameter is an operand, a move half an instruction, a 64-bit addition two: 0+3*0.5+1+1+2+1+1+1 = 8.5 slots.
     assert found.terms["issue"] == pytest.approx(warps * 8.5 / 4 / 108 / 1.41e9)
-    # 64 integer lanes: half a cycle for each of mad, mul.wide and the two halves of the addition.
-    assert found.terms["int"] == pytest.approx(warps * 2 / 108 / 1.41e9)
+    # 64 lanes: half a cycle each; mad, mul.wide and the upper half of the addition run on the FMA pipe.
+    assert found.terms["fma"] == pytest.approx(warps * 1.5 / 108 / 1.41e9)
+    assert found.terms["alu"] == pytest.approx(warps * 0.5 / 108 / 1.41e9)
     assert found.terms["l2"] == pytest.approx(warps * 8 * 32 / 4900e9)
     assert found.terms["dram"] == pytest.approx(warps * 8 * 32 / (1555e9 * 0.92))
     # One line per request: the tag stage's 0.95 + 0.224 cycles, twice.
     assert found.terms["l1"] == pytest.approx(warps * 2 * 1.174 / 108 / 1.41e9)
-    assert found.terms["fp32"] == found.terms["shared"] == 0
+    assert found.terms["fp64"] == found.terms["shared"] == 0
     assert found.terms["launch"] == 2.62e-6
     assert (found.source, found.clock_hz, found.bound_by) == ("modeled", 1.41e9, "dram")
 
