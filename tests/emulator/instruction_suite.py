@@ -61,6 +61,8 @@ def pattern(value: object, type_name: str) -> int:
     if isinstance(value, float) and type_name in FLOATS:
         with np.errstate(over="ignore"):
             return int(FLOATS[type_name](value).view(f"u{size}"))
+    if value != value:
+        return 0x7FC0
     assert isinstance(value, (int, np.integer)), f"{value!r} needs Bits for type {type_name}"
     return int(value) & (1 << 8 * size) - 1
 
@@ -124,6 +126,7 @@ def _body(case_: Case, first: int) -> str:
         kind = "pred" if each == "pred" else _register(each)
         lines.append(f".reg .{kind} %out{place};")
     text = case_.text
+    # From the inside out: "{{d}, {e}}" is a pack of two destinations.
     for letter, name in names.items():
         text = text.replace("{" + letter + "}", name)
     lines.append(text.replace("{", "{{").replace("}", "}}"))

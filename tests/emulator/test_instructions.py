@@ -1,13 +1,25 @@
-"""Integer instructions on every engine: wrapping, signs, shifts behind the end, division by zero, carries."""
+"""Every instruction on every engine: one line in a table, values worked by hand, inputs that bite."""
 
 from __future__ import annotations
 
 import pytest
+from compare_cases import COMPARE, CONVERT, MOVE
+from float_cases import F32, F64, HALF
 from instruction_suite import check
 from integer_cases import ARITHMETIC, BITS, CARRY
 from ptx_harness import ENGINE_NAMES
 
-TABLES = {"arithmetic": ARITHMETIC, "bits": BITS, "carry": CARRY}
+TABLES = {
+    "arithmetic": ARITHMETIC,
+    "bits": BITS,
+    "carry": CARRY,
+    "f32": F32,
+    "f64": F64,
+    "half": HALF,
+    "compare": COMPARE,
+    "convert": CONVERT,
+    "move": MOVE,
+}
 CASES = [(table, index) for table, cases in TABLES.items() for index in range(len(cases))]
 
 
