@@ -89,7 +89,7 @@ def _source(b: Builder, form: Form, source: str, a: Value) -> Value:
 
 def _float_to_integer(b: Builder, form: Form, target: str, source: str, a: Value) -> Value:
     value = _source(b, form, source, a)
-    whole = b.intrinsic(_INTEGRAL[form.rounding or "rzi"], value) if form.rounding != "rzi" else value
+    whole = b.intrinsic(_INTEGRAL[form.rounding or "rni"], value) if form.rounding != "rzi" else value
     element, signed = ELEMENTS[target], _is_signed(target)
     name = "llvm.fptosi.sat" if signed else "llvm.fptoui.sat"
     result = to_integer(b, name, whole, element)

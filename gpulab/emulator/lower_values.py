@@ -69,7 +69,7 @@ class State:
         self.active = builder.alloca("i32")
         self.waiting = [builder.alloca("i32") for _ in program.graph.blocks]
         self.buffers = {name: builder.alloca("i64", layout.WARP) for name in ("addresses", "hosts")}
-        names = [*program.function.registers, CARRY]
+        names = list(dict.fromkeys([*program.function.registers, CARRY]))
         self.slots = {name: index for index, name in enumerate(names)}
         self.variables = {name: self._variable(name) for name in names}
         # What is being lowered
@@ -311,9 +311,9 @@ class State:
                 self._write_affine(variable, value)
                 return
             value = self.vector(value)
-        value = self._extended(value, variable.element, type_name)
         if value.type in ("float", "double") and name not in self.lazy_nans and makes_nans(self.form):
             value = canonical_nan(self.b, value)
+        value = self._extended(value, variable.element, type_name)
         if variable.shape is not VECTOR:
             assert value.lanes == 1, f"{name} is not a vector, but {self.instruction.text} gives one"
             self._write_affine(variable, Affine(value, (0, 0)))
@@ -336,9 +336,8 @@ class State:
 
     def _write_vector(self, name: str, variable: Variable, value: Value) -> None:
         b = self.b
-        masked = name != CARRY and self.plan.masked(self.program, self.block, name)
         condition = self.guard
-        if masked:
+        if self.plan.masked(self.program, self.block, name):
             condition = b.mask_vector(self.on())
         if condition is not None:
             value = b.select(b.widen(condition), value, b.load(variable.element, variable.base, 32))

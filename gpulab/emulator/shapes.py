@@ -21,7 +21,7 @@ from gpulab.emulator.frontier import frontiers, members
 from gpulab.emulator.lower_table import ELEMENTS
 from gpulab.emulator.program import Program
 from gpulab.ptx.cfg import Block
-from gpulab.ptx.opcodes import Form, read_registers, written_registers
+from gpulab.ptx.opcodes import CARRY, Form, read_registers, written_registers
 from gpulab.ptx.syntax import Address, Group, Immediate, Instruction, Negated, Operand, Pair, Register, Special
 from gpulab.ptx.types import TYPE_BYTES, is_float
 
@@ -33,7 +33,7 @@ Shape = tuple[Stride, Stride] | None
 
 _UNIFORM_RESULTS = ("activemask", "bar", "barrier")
 _UNIFORM_IF_SOURCES = ("vote", "redux")
-_NEVER_UNIFORM = ("atom", "shfl", "match", "elect", "call")
+_NEVER_UNIFORM = ("atom", "shfl", "match", "elect", "call", "addc", "subc", "madc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +117,7 @@ class _Analysis:
         }
         # A register that nothing writes holds 0 in every lane.
         self.shapes: dict[str, Shape] = {name: UNIFORM for name in function.registers if name not in written}
+        self.shapes[CARRY] = VECTOR
 
     def run(self) -> Plan:
         program, divergent, waiting = self.program, frozenset[int](), [0] * len(self.program.graph.blocks)
