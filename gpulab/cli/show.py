@@ -87,4 +87,4 @@ def comparison(result: Comparison) -> str:
 
 def profile(result: Profile) -> str:
     """The six lines, then the counters of each source line."""
-    return f"{fitted(result._table())}\n\n{fitted(cut(result.lines._table()))}\n\nAll metrics: --json"
+    return f"{fitted(result.table())}\n\n{fitted(cut(result.lines.table()))}\n\nAll metrics: --json"

@@ -19,7 +19,8 @@ _COLUMNS = {
 class Lines(list[Line]):
     """The lines of a kernel; in a notebook a table of what they executed and moved."""
 
-    def _table(self) -> Table:
+    def table(self) -> Table:
+        """The lines as a table, source text last."""
         rows = tuple(
             (
                 f"{PurePath(line.file).name}:{line.line}",
@@ -32,7 +33,7 @@ class Lines(list[Line]):
         return Table("Counters per source line (emulated)", ("line", *_COLUMNS, "source"), rows, right=right)
 
     def __repr__(self) -> str:
-        return repr(self._table())
+        return repr(self.table())
 
     def _repr_html_(self) -> str:
-        return self._table()._repr_html_()
+        return self.table()._repr_html_()

@@ -154,7 +154,8 @@ class Profile:
         """The six lines: name, value, ideal, verdict, why, remedy."""
         return summary(Facts(self.gpu, self.time, self.occupancy, self.sources, self.findings))
 
-    def _table(self) -> Table:
+    def table(self) -> Table:
+        """The six lines as a table; `print(profile)` and a notebook show it."""
         columns = ("", "value", "ideal", "verdict", "why", "remedy")
         return Table(self._title(), columns, tuple(row.cells for row in self.summary), self.notes, below=5)
 
@@ -164,10 +165,10 @@ class Profile:
         return f"{self.name} on {self.gpu.name}{clock}, grid {_dims(self.grid)}, block {_dims(self.block)}{several}"
 
     def __repr__(self) -> str:
-        return repr(self._table())
+        return repr(self.table())
 
     def _repr_html_(self) -> str:
-        return self._table()._repr_html_()
+        return self.table()._repr_html_()
 
     def details(self) -> Table:
         """Everything: all metrics with unit, how they are obtained and meaning, the terms of the time, the limits."""
