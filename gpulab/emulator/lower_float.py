@@ -139,7 +139,11 @@ def rcp(b: Builder, form: Form, a: Value) -> Value:
 
 @pure("sqrt", lambda form: form.mode is None)
 def sqrt(b: Builder, form: Form, a: Value) -> Value:
-    return _arithmetic(b, form, "sqrt", a)
+    (a,) = prepared(b, form, a)
+    # Said explicitly, because LLVM folds a later test of the root for NaN wrongly.
+    below = b.compare("olt", a, constant(a.type, 0))
+    root = rounded(b, form.rounding, "sqrt", b.select(below, constant(a.type, 0), a))
+    return finished(b, form, b.select(below, constant(a.type, CANONICAL_NAN[a.type]), root))
 
 
 @pure("abs", is_float)
