@@ -44,6 +44,7 @@ def refresh(path: Path) -> None:
         resources={"metadata": {"path": str(path.parent)}},
         store_widget_state=False,
         record_timing=False,
+        coalesce_streams=True,
     )
     client.execute()
     path.write_text(canonical(notebook), encoding="utf-8")

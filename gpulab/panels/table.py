@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpulab.plots.bars import speedup_text, time_unit
+from gpulab.plots.bars import speedup_text
+from gpulab.units import count_text, range_text, seconds_text, three_digits
 
 _LOAD, _STORE = "pipe_lsu_mem_global_op_ld", "pipe_lsu_mem_global_op_st"
 
@@ -19,20 +20,19 @@ class Row:
     plain: str
     name: str
     how: str
-    form: str = ",.0f"
 
 
 # What a launch did first, what it occupied last. Rows that are zero or unknown for every rung are left out.
 ROWS = (
-    Row("sectors per load request", f"l1tex__average_t_sectors_per_request_{_LOAD}.ratio", "emulated", ".3g"),
-    Row("sectors per store request", f"l1tex__average_t_sectors_per_request_{_STORE}.ratio", "emulated", ".3g"),
+    Row("sectors per load request", f"l1tex__average_t_sectors_per_request_{_LOAD}.ratio", "emulated"),
+    Row("sectors per store request", f"l1tex__average_t_sectors_per_request_{_STORE}.ratio", "emulated"),
     Row("load sectors", f"l1tex__t_sectors_{_LOAD}.sum", "emulated"),
     Row("store sectors", f"l1tex__t_sectors_{_STORE}.sum", "emulated"),
     Row("shared bank conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", "emulated"),
     Row("warp instructions", "smsp__inst_executed.sum", "emulated"),
     Row("DRAM bytes", "dram__bytes.sum", "modeled"),
     Row("registers per thread", "launch__registers_per_thread", "ptxas"),
-    Row("theoretical occupancy, %", "sm__maximum_warps_per_active_cycle_pct", "calculated", ".3g"),
+    Row("theoretical occupancy, %", "sm__maximum_warps_per_active_cycle_pct", "calculated"),
 )
 
 
@@ -58,29 +58,26 @@ def counter_table(rungs: Sequence[Any], chosen: str, caption: str) -> str:
 
 def _time_row(rungs: Sequence[Any], chosen: str) -> str:
     times = [rung.profile.time for rung in rungs]
-    unit, name = time_unit(max(time.seconds for time in times))
     sources = " and ".join(dict.fromkeys(time.source for time in times))
-    cells = [f"{time.seconds / unit:.3g} <small>{_time_notes(time, times[0], unit)}</small>" for time in times]
-    return _line(f"time, {name}", f"{sources}, with its range", cells, rungs, chosen)
+    cells = [f"{seconds_text(time.seconds)} <small>{_time_notes(time, times[0])}</small>" for time in times]
+    return _line("time", f"{sources}, with its range", cells, rungs, chosen)
 
 
-def _time_notes(time: Any, first: Any, unit: float) -> str:
+def _time_notes(time: Any, first: Any) -> str:
     speedup = speedup_text(time, first)
-    return f"{time.low / unit:.3g}-{time.high / unit:.3g}" + (f"<br>{speedup}" if speedup else "")
+    return range_text(time.low, time.high) + (f"<br>{speedup}" if speedup else "")
 
 
 def _metric_row(row: Row, rungs: Sequence[Any], chosen: str) -> str:
     values = [rung.profile.metrics.get(row.name) for rung in rungs]
     if not any(values):
         return ""
-    cells = [_value_cell(value, values[0], row.form) for value in values]
+    cells = [_value_cell(value, values[0]) for value in values]
     return _line(row.plain, f"{row.name} ({row.how})", cells, rungs, chosen)
 
 
-def _value_cell(value: float | None, first: float | None, form: str) -> str:
-    if value is None:
-        return "none"
-    return f"{format(value, form)} <small>{_change(value, first)}</small>"
+def _value_cell(value: float | None, first: float | None) -> str:
+    return "none" if value is None else f"{count_text(value)} <small>{_change(value, first)}</small>"
 
 
 def _change(value: float, first: float | None) -> str:
@@ -88,7 +85,7 @@ def _change(value: float, first: float | None) -> str:
     if not first or not value or value == first:
         return ""
     factor = value / first
-    return f"{factor:.3g} times as many" if factor > 1 else f"1/{1 / factor:.3g}"
+    return f"{three_digits(factor)} times as many" if factor > 1 else f"1/{three_digits(1 / factor)}"
 
 
 def _line(plain: str, fine: str, cells: Sequence[str], rungs: Sequence[Any], chosen: str) -> str:

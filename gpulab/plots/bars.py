@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from gpulab.plots.canvas import Canvas
 from gpulab.plots.style import BEST, INK, MUTED, axes_or_new, describe, note, prepare
+from gpulab.units import range_text, seconds_text
 
 _UNITS = ((1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s"))
 
@@ -44,7 +45,7 @@ def plot_bars(rungs: dict[str, Timed], *, title: str = "Time of each rung", ax: 
     prepare(
         ax,
         title=title,
-        x=(0, longest * 1.65),
+        x=(0, longest * 1.8),
         y=(-0.6, len(rungs) - 0.4),
         xlabel=f"time, {name} ({sources}; the whisker is its range)",
         xticks=[(tick, f"{tick:g}") for tick in round_ticks(longest)],
@@ -56,22 +57,24 @@ def plot_bars(rungs: dict[str, Timed], *, title: str = "Time of each rung", ax: 
         # Those that can't be told from the fastest are as good; none is marked where the first is among them.
         best = time.low <= fastest.high and time.high < first.low
         _draw_bar(ax, row, time, unit, BEST if best else MUTED)
-        note(ax, _beside(time, first, unit, name), (time.high / unit, row), (6, 0))
+        note(ax, _beside(time, first), (time.high / unit, row), (6, 0))
     describe(ax, bars_text(rungs, title))
     return ax
 
 
 def bars_text(rungs: dict[str, Timed], title: str) -> str:
     """The bars in words."""
-    unit, name = time_unit(max(time.seconds for time in rungs.values()))
     first = next(iter(rungs.values()))
-    parts = [f"{rung} {_beside(time, first, unit, name)}" for rung, time in rungs.items()]
+    parts = [f"{rung} {_beside(time, first)}" for rung, time in rungs.items()]
     return f"{title}: {'; '.join(parts)} ({first.source})."
 
 
 def speedup_text(time: Timed, first: Timed) -> str:
-    """How much faster than the first; nothing for the first itself, and no number where the ranges overlap."""
-    if time is first:
+    """How much faster than the first; nothing for the first itself, and no number where the ranges overlap.
+
+    Times of different kinds (one modeled, one measured) are not compared.
+    """
+    if time is first or time.source != first.source:
         return ""
     if time.low <= first.high and first.low <= time.high:
         return "no clear difference"
@@ -100,8 +103,7 @@ def _draw_bar(ax: Canvas, row: int, time: Timed, unit: float, color: str) -> Non
     ax.plot(ends, [row, row], **whisker)
 
 
-def _beside(time: Timed, first: Timed, unit: float, name: str) -> str:
+def _beside(time: Timed, first: Timed) -> str:
+    """``84 µs (70 to 101 µs)``, and the speed-up."""
     speedup = speedup_text(time, first)
-    return f"{time.seconds / unit:.3g} {name} ({time.low / unit:.3g}-{time.high / unit:.3g})" + (
-        f", {speedup}" if speedup else ""
-    )
+    return f"{seconds_text(time.seconds)} ({range_text(time.low, time.high)})" + (f", {speedup}" if speedup else "")

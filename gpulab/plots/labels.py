@@ -43,9 +43,7 @@ def place_labels(
     obstacles = [spot for line in lines for spot in _along(*line)]
     places = []
     for text, spot in zip(texts, spots, strict=True):
-        choices = [_place(text, spot, side, step) for side, step in _CANDIDATES]
-        costs = [_cost(box, rank, taken, obstacles, frame) for rank, (_, _, box) in enumerate(choices)]
-        move, alignment, box = choices[costs.index(min(costs))]
+        move, alignment, box = _best_place(text, spot, taken, obstacles, frame)
         taken.append(box)
         places.append((move, alignment))
     return places
@@ -64,6 +62,21 @@ def label_box(text: str, spot: Spot, move: Spot, alignment: str) -> Box:
     x, y = spot[0] + move[0], spot[1] + move[1]
     left = {"left": x, "right": x - width, "center": x - width / 2}[alignment]
     return left, y - height / 2, left + width, y + height / 2
+
+
+def _best_place(
+    text: str, spot: Spot, taken: Sequence[Box], obstacles: Sequence[Spot], frame: Box
+) -> tuple[Spot, str, Box]:
+    best, least = None, float("inf")
+    for rank, (side, step) in enumerate(_CANDIDATES):
+        place = _place(text, spot, side, step)
+        cost = _cost(place[2], rank, taken, obstacles, frame)
+        if cost < least:
+            best, least = place, cost
+        if least <= rank:
+            break  # nothing is in its way, and the ones to come are less welcome
+    assert best is not None
+    return best
 
 
 def _place(text: str, spot: Spot, side: str, step: float) -> tuple[Spot, str, Box]:

@@ -48,10 +48,10 @@ def test_whiskers_span_the_range(axes):
 
 def test_a_speedup_is_claimed_only_where_the_ranges_are_apart(axes):
     assert notes(axes) == [
-        "84 µs (70-101)",
-        "61 µs (51-73), no clear difference",
-        "24.5 µs (20-29), 3.4 times faster",
-        "23 µs (19-28), 3.7 times faster",
+        "84 µs (70 to 101 µs)",
+        "61 µs (51 to 73 µs), no clear difference",
+        "24.5 µs (20 to 29 µs), 3.4 times faster",
+        "23 µs (19 to 28 µs), 3.7 times faster",
     ]
 
 
@@ -67,6 +67,12 @@ def test_the_axis_names_unit_and_kind_of_time(axes):
 def test_a_slower_rung_says_so():
     ax = plot_bars({"first": time(1e-3, 0.9e-3, 1.1e-3), "worse": time(2e-3, 1.8e-3, 2.2e-3)})
     assert notes(ax)[1].endswith("2.0 times slower")
+
+
+def test_times_of_different_kinds_are_not_compared():
+    ax = plot_bars({"first": time(1e-3, 0.9e-3, 1.1e-3), "best": time(1e-4, 0.9e-4, 1.1e-4, "measured")})
+    assert notes(ax)[1] == "100 µs (90 to 110 µs)"
+    assert ax.get_xlabel().startswith("time, ms (modeled and measured;")
 
 
 def test_labels_stay_inside_the_axes(axes):
