@@ -263,7 +263,9 @@ class _Run:
         guarded = np.array([each.guard is not None for each in program.function.instructions], bool)
         found.thread_instructions_pred_on[:] = np.where(guarded, on, found.thread_instructions)
         found.divergent_branches[:] = divergent
-        for name, column in zip(native_count.WORDS, self._summed("memory_counters", 8).T, strict=True):
+        sizes = np.array([form.access_bytes for form in program.forms], np.int64)
+        words = native_count.expand(self._summed("memory_counters", native_count.WORD_BYTES // 8), sizes)
+        for name, column in zip(native_count.WORDS, words.T, strict=True):
             getattr(found, name)[:] = column
         for read, written in self.maps.values():
             found.distinct_sectors_read += int(np.count_nonzero(read))

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import numpy as np
+
 from gpulab.emulator.ir import Builder, IrModule, Value, constant, constants, lane_numbers
 from gpulab.emulator.layout import ATOMIC, SHARED, SHARED_SHIFT, STORE, WARP, get, put
 from gpulab.emulator.memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS
@@ -28,7 +30,9 @@ WORDS = (
     "wavefronts_ideal",
     "l1_miss_sectors",
 )
-WORD_BYTES = 8 * len(WORDS)
+# Behind them: how often the two usual requests came, whose cost follows from the width alone (`expand`), and misses.
+ALIGNED, UNIFORM, MISSES = 8, 9, 10
+WORD_BYTES = 128
 L1_ENTRIES = 4096
 # Multiplicative hash (2**64 / golden ratio): it spreads strided sectors over the table.
 L1_MULTIPLIER = 0x9E3779B97F4A7C15
@@ -339,10 +343,9 @@ def _define_affine(module: IrModule) -> None:
             b.store(word, b.offset(entry, 8 * number))
         b.store(constant("i64", 0, len(WORDS)), answer, align=64)
         b.call("measure_affine", None, base, s0, s1, width, mask, answer, info)
+    _add_misses(b, counters, b.load("i64", misses))
     total = b.add(b.load("i64", counters, len(WORDS), align=64), b.load("i64", answer, len(WORDS), align=64))
-    kind = f"<{len(WORDS)} x i64>"
-    only_misses = b.assign("i64", len(WORDS), f"insertelement {kind} zeroinitializer, {b.load('i64', misses).ir}, i32 7")
-    b.store(b.add(total, only_misses), counters, align=64)
+    b.store(total, counters, align=64)
     b.ret()
     b.finish()
     _define_measure_affine(module)
@@ -458,6 +461,31 @@ def _add(b: Builder, counters: Value, *words: Value) -> None:
     b.store(b.add(b.load("i64", counters, len(words), align=64), vector), counters, align=64)
 
 
+def _add_misses(b: Builder, counters: Value, misses: Value) -> None:
+    with b.if_(b.is_("ne", misses, 0)):
+        _increment(b, b.offset(counters, 8 * MISSES), misses)
+
+
+def expand(words: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Counters in the order of `WORDS`, with the two usual requests multiplied out.
+
+    Parameters
+    ----------
+    words : numpy.ndarray
+        Shape (instructions, 16), int64: the raw counters.
+    sizes : numpy.ndarray
+        Bytes per lane of each instruction.
+    """
+    total = words[:, : len(WORDS)].copy()
+    total[:, WORDS.index("l1_miss_sectors")] += words[:, MISSES]
+    passes, one = np.maximum(sizes // 4, 1), np.ones_like(sizes)
+    aligned = [one, WARP * sizes, sizes, sizes, passes, passes, passes]
+    uniform = [one, WARP * sizes, one, sizes, one, passes, passes]
+    for column, (of_aligned, of_uniform) in enumerate(zip(aligned, uniform, strict=True)):
+        total[:, column] += words[:, ALIGNED] * of_aligned + words[:, UNIFORM] * of_uniform
+    return total
+
+
 def _define_contiguous(module: IrModule) -> None:
     """``count_contiguous(context, base, counters, info)``: 32 lanes that are all on and access neighbouring elements."""
     b = Builder(
@@ -477,11 +505,16 @@ def _define_contiguous(module: IrModule) -> None:
         b.go_if(b.compare("ugt", now, last), leave)
         b.store(b.add(now, 1), sector)
         _increment(b, misses, touch(now))
+    _add_misses(b, counters, b.load("i64", misses))
+    with b.if_(b.is_("eq", b.and_(base, 127), 0)):
+        _increment(b, b.offset(counters, 8 * ALIGNED))
+        b.ret()
+        b.label(b.fresh("dead"))
     lines = b.add(b.sub(b.lshr(last, 2), b.lshr(first, 2)), 1)
     passes = b.intrinsic("llvm.umax", b.lshr(size, 2), constant("i64", 1))
     _add(
         b, counters, constant("i64", 1), span, b.add(b.sub(last, first), 1), size, lines, passes, passes,
-        b.load("i64", misses),
+        constant("i64", 0),
     )  # fmt: skip
     b.ret()
     b.finish()
@@ -496,7 +529,11 @@ def _define_uniform(module: IrModule) -> None:
     context, base, counters = b.argument("context", "ptr"), b.argument("base", "i64"), b.argument("counters", "ptr")
     mask, info = b.argument("mask", "i32"), b.argument("info", "i64")
     size = b.and_(info, 255)
-    missed = _toucher(b, context, base, info)(b.lshr(base, 5))
+    _add_misses(b, counters, _toucher(b, context, base, info)(b.lshr(base, 5)))
+    with b.if_(b.is_("eq", mask, -1)):
+        _increment(b, b.offset(counters, 8 * UNIFORM))
+        b.ret()
+        b.label(b.fresh("dead"))
     asked = b.mul(b.resize(b.popcount(mask), "i64"), size)
     passes = b.variable(constant("i64", 1))
     with b.if_(b.is_("ugt", size, 4)):
@@ -506,7 +543,7 @@ def _define_uniform(module: IrModule) -> None:
         b.store(b.select(b.is_("eq", size, 8), two, four), passes)
     one = constant("i64", 1)
     count = b.load("i64", passes)
-    _add(b, counters, one, asked, one, b.lshr(b.add(asked, 31), 5), one, count, count, missed)
+    _add(b, counters, one, asked, one, b.lshr(b.add(asked, 31), 5), one, count, count, constant("i64", 0))
     b.ret()
     b.finish()
 
