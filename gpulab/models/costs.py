@@ -1,7 +1,7 @@
 """What a PTX instruction costs once it is SASS: issue slots, and cycles until its result is there.
 
-ptxas is not run for this: it is a table of how many SASS instructions a PTX form usually becomes. 64-bit integers take two
-32-bit halves; division and square root are short programs; parameters and constants are operands, not loads.
+ptxas is not run for this: it is a table of how many SASS instructions a PTX form usually becomes. 64-bit integers
+take two 32-bit halves; division and square root are short programs; parameters and constants are operands, not loads.
 """
 
 from __future__ import annotations

@@ -146,8 +146,8 @@ def uncoalesced(case: Case) -> Iterator[Finding]:
             used = 100 * counters.bytes_asked[those].sum() / (32 * sectors)
             yield Finding(
                 "uncoalesced",
-                f"Global {kind}s touch {sectors / requests:.1f} sectors per request where {ideal / requests:.1f} would do; "
-                f"{used:.0f} % of the bytes moved are used.",
+                f"Global {kind}s touch {sectors / requests:.1f} sectors per request where {ideal / requests:.1f} would "
+                f"do; {used:.0f} % of the bytes moved are used.",
                 "Let neighboring threads access neighboring addresses: threadIdx.x on the last axis, structures of "
                 "arrays, or a tile in shared memory where one side must be strided.",
                 file,
@@ -187,8 +187,8 @@ def bank_conflicts(case: Case) -> Iterator[Finding]:
         better = np.where(those, counters.wavefronts_ideal, counters.wavefronts)
         yield Finding(
             "bank-conflict",
-            f"Shared accesses take {passes / requests:.1f} wavefronts per request where {ideal / requests:.1f} would do: "
-            f"lanes meet in the same bank.",
+            f"Shared accesses take {passes / requests:.1f} wavefronts per request where {ideal / requests:.1f} would "
+            f"do: lanes meet in the same bank.",
             "Pad the rows of the tile by one element, or swizzle the column index, so that lanes of a warp fall in "
             "different banks.",
             file,
@@ -270,10 +270,7 @@ def double_precision(case: Case) -> Iterator[Finding]:
     for (file, line), mask in case.lines.items():
         if not (promoted & mask & (work > 0)).any() or not (double & mask & (work > 0)).any():
             continue
-        single = tuple(
-            _as_single(form) if mask[index] and double[index] else form
-            for index, form in enumerate(forms)
-        )
+        single = tuple(_as_single(form) if mask[index] and double[index] else form for index, form in enumerate(forms))
         program = dataclasses.replace(case.run.program, forms=single)  # type: ignore[type-var]
         yield Finding(
             "fp64",
@@ -309,7 +306,7 @@ def small_grid(case: Case) -> Iterator[Finding]:
     per_wave = gpu.sm_count * case.occupancy.blocks_per_sm
     waves = blocks / per_wave
     idle = -(-blocks // per_wave) / waves
-    if 1 < waves and idle > 1.2 and case.time.bound_by not in ("dram", "launch"):
+    if waves > 1 and idle > 1.2 and case.time.bound_by not in ("dram", "launch"):
         yield Finding(
             "tail",
             f"{blocks:,} blocks are {waves:.2f} waves of {per_wave:,}: in the last one most of the GPU waits.",

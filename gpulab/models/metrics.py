@@ -1,7 +1,7 @@
 """Metrics under Nsight Compute's names: the table, and the values of one launch.
 
-Counts are exact for the PTX. The names are those that OLCF's CUDA training and NERSC's timemory map to nvprof's metrics; the
-Nsight Compute Profiling Guide defines them.
+Counts are exact for the PTX. The names are those that OLCF's CUDA training and NERSC's timemory map to nvprof's
+metrics; the Nsight Compute Profiling Guide defines them.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from gpulab.models.metric import Metric, Sources
 from gpulab.models.metrics_memory import memory_rows
 from gpulab.models.metrics_work import work_rows
 
-__all__ = ["METRICS", "Metric", "Metrics", "Sources", "UnknownMetric", "metrics"]
+__all__ = ["METRICS", "Metric", "Metrics", "Sources", "UnknownMetricError", "metrics"]
 
 METRICS: dict[str, Metric] = {row.name: row for row in (*memory_rows(), *work_rows())}
 
 
-class UnknownMetric(GpulabError, KeyError):
+class UnknownMetricError(GpulabError, KeyError):
     """A metric that does not exist, or that this run does not determine."""
 
     def __str__(self) -> str:
@@ -27,17 +27,17 @@ class UnknownMetric(GpulabError, KeyError):
 
 
 class Metrics(dict[str, "int | float"]):
-    """Metric values by name. A known zero is 0; what the run does not determine is absent, and asking for it says why."""
+    """Metric values by name. A known zero is 0; what the run does not determine is absent, and asking says why."""
 
     def __missing__(self, name: str) -> NoReturn:
         if name in METRICS:
-            raise UnknownMetric(
+            raise UnknownMetricError(
                 f"This run does not determine {name} ({METRICS[name].meaning}): "
                 f"{METRICS[name].absent or 'nothing happened that it could be computed from'}."
             )
         near = difflib.get_close_matches(name, METRICS, n=3, cutoff=0.6)
         hint = f"Did you mean {' or '.join(near)}?" if near else "gpulab.models.metrics.METRICS lists all of them."
-        raise UnknownMetric(f"There is no metric {name!r}. {hint}")
+        raise UnknownMetricError(f"There is no metric {name!r}. {hint}")
 
 
 def metrics(sources: Sources) -> Metrics:

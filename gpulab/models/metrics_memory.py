@@ -1,7 +1,7 @@
 """Rows of the table of metrics: global, local and shared memory, and the modeled caches.
 
-Where hardware counters carry noise (shared memory), the values are those of Nsight Compute's SASS counters, which derive
-from addresses as ours do.
+Where hardware counters carry noise (shared memory), the values are those of Nsight Compute's SASS counters, which
+derive from addresses as ours do.
 """
 
 from __future__ import annotations
@@ -16,65 +16,58 @@ OPERATIONS = {"ld": ("load",), "st": ("store",), "atom": ("atomic",), "red": ("r
 WORDS = {"ld": "loads", "st": "stores", "atom": "atomics with a result", "red": "atomics without a result"}
 
 
+def _global_total(op: str) -> Callable[[Sources, str], int]:
+    return lambda sources, counter: sources.tally.total(counter, kinds=OPERATIONS[op], spaces=("global",))
+
+
 def _global_rows(op: str) -> list[Metric]:
-    kinds, word = OPERATIONS[op], WORDS[op]
-
-    def total(sources: Sources, counter: str) -> int:
-        return sources.tally.total(counter, kinds=kinds, spaces=("global",))
-
-    where = f"pipe_lsu_mem_global_op_{op}"
-    none = f"there are no global {word}"
+    total, where = _global_total(op), f"pipe_lsu_mem_global_op_{op}"
+    sectors = f"l1tex__t_sectors_{where}.sum" if op in ("ld", "st") else f"smsp__sass_l1tex_t_sectors_{where}.sum"
     rows = [
-        Metric(
+        (
             f"l1tex__t_requests_{where}.sum",
             "request",
-            f"requests of global {word}: warp instructions with a lane on",
-            "emulated",
-            lambda s: total(s, "requests"),
+            "requests of global {}: warp instructions with a lane on",
+            "requests",
         ),
-        Metric(
-            f"l1tex__t_sectors_{where}.sum" if op in ("ld", "st") else f"smsp__sass_l1tex_t_sectors_{where}.sum",
-            "sector",
-            f"32-byte sectors that global {word} touch",
-            "emulated",
-            lambda s: total(s, "sectors"),
-        ),
+        (sectors, "sector", "32-byte sectors that global {} touch", "sectors"),
     ]
-    if op not in ("ld", "st"):
-        return rows
-    return rows + [
-        Metric(
+    return [
+        Metric(name, unit, meaning.format(WORDS[op]), "emulated", lambda s, counter=counter: total(s, counter))
+        for name, unit, meaning, counter in rows
+    ]
+
+
+def _efficiency_rows(op: str) -> list[Metric]:
+    total, word, where = _global_total(op), WORDS[op], f"pipe_lsu_mem_global_op_{op}"
+    used = f"smsp__sass_average_data_bytes_per_sector_mem_global_op_{op}"
+    rows: list[tuple[str, str, str, Callable[[Sources], Value]]] = [
+        (
             f"l1tex__average_t_sectors_per_request_{where}.ratio",
             "sector/request",
             f"sectors per request of global {word}; 4 is the best for 4-byte accesses of a full warp",
-            "emulated",
             lambda s: ratio(total(s, "sectors"), total(s, "requests")),
-            none,
         ),
-        Metric(
+        (
             f"l1tex__t_bytes_{where}.sum",
             "byte",
             f"bytes that global {word} move: 32 for each sector",
-            "emulated",
             lambda s: total(s, "sectors") * SECTOR_BYTES,
         ),
-        Metric(
-            f"smsp__sass_average_data_bytes_per_sector_mem_global_op_{op}.ratio",
+        (
+            f"{used}.ratio",
             "byte/sector",
             f"bytes of each sector that global {word} asked for, of 32",
-            "emulated",
             lambda s: ratio(total(s, "bytes_asked"), total(s, "sectors")),
-            none,
         ),
-        Metric(
-            f"smsp__sass_average_data_bytes_per_sector_mem_global_op_{op}.pct",
+        (
+            f"{used}.pct",
             "%",
             f"efficiency of global {word}: bytes asked for of bytes moved",
-            "emulated",
             lambda s: ratio(total(s, "bytes_asked"), total(s, "sectors") * SECTOR_BYTES, 100),
-            none,
         ),
     ]
+    return [Metric(*row[:3], "emulated", row[3], f"there are no global {word}") for row in rows]
 
 
 def _local_rows(op: str) -> list[Metric]:
@@ -208,7 +201,8 @@ def _cache_rows() -> list[Metric]:
 def memory_rows() -> list[Metric]:
     """The rows of this module."""
     rows = [row for op in OPERATIONS for row in _global_rows(op)]
+    rows += [row for op in ("ld", "st") for row in _efficiency_rows(op)]
     rows += [row for op in ("ld", "st") for row in _local_rows(op)]
     rows += _shared_rows("_op_ld", ("load",), "loads") + _shared_rows("_op_st", ("store",), "stores")
     rows += _shared_rows("", (), "accesses")
-    return rows + [_shared_instructions("ld"), _shared_instructions("st")] + _source_rows() + _cache_rows()
+    return [*rows, _shared_instructions("ld"), _shared_instructions("st"), *_source_rows(), *_cache_rows()]

@@ -1,6 +1,7 @@
 """Theoretical occupancy: how many blocks fit on an SM at once, and which resource stops the next one.
 
-The integer arithmetic is that of NVIDIA's ``cuda_occupancy.h`` (CUDA 12.6) with the largest shared memory configuration.
+The integer arithmetic is that of NVIDIA's ``cuda_occupancy.h`` (CUDA 12.6) with the largest shared memory
+configuration.
 """
 
 from __future__ import annotations
@@ -123,8 +124,8 @@ def _blocks_by_registers(spec: Gpu, threads: int, warps: int, registers: int | N
         return spec.max_blocks_per_sm
     if registers > spec.max_registers_per_thread:
         raise LaunchError(
-            f"A thread may use at most {spec.max_registers_per_thread} registers, but registers_per_thread={registers}. "
-            f"The compiler would spill the rest to local memory."
+            f"A thread may use at most {spec.max_registers_per_thread} registers, but "
+            f"registers_per_thread={registers}. The compiler would spill the rest to local memory."
         )
     per_warp = _round_up(registers * WARP_SIZE, spec.register_allocation_unit)
     parts = spec.warp_allocation_granularity
@@ -149,7 +150,8 @@ def _blocks_by_shared(spec: Gpu, shared_bytes: int) -> int:
     if shared_bytes > spec.shared_bytes_per_block_optin:
         raise LaunchError(
             f"A block on {spec.name} may use at most {spec.shared_bytes_per_block_optin:,} bytes of shared memory "
-            f"({spec.shared_bytes_per_block:,} without opting in), but shared_bytes={shared_bytes:,}. Use a smaller tile."
+            f"({spec.shared_bytes_per_block:,} without opting in), but shared_bytes={shared_bytes:,}. "
+            f"Use a smaller tile."
         )
     taken = _round_up(shared_bytes + spec.reserved_shared_bytes_per_block, spec.shared_allocation_bytes)
     return spec.shared_bytes_per_sm // taken if taken else spec.max_blocks_per_sm

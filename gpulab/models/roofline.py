@@ -1,8 +1,8 @@
-"""The roofline as plain records: ceilings of work, roofs of bandwidth at DRAM and L2, and one point per kernel and level.
+"""The roofline as plain records: ceilings of work, roofs of bandwidth at DRAM and L2, a point per kernel and level.
 
 The x axis is arithmetic intensity (work per byte *at a named level*), the y axis the rate of work. Kernels without
-floating-point work (copies, transpositions) are set against the rate of instructions instead, as N. Ding and S. Williams
-do ("An Instruction Roofline Model for GPUs", 2019), so that they too have a place.
+floating-point work (copies, transpositions) are set against the rate of instructions instead, as N. Ding and
+S. Williams do ("An Instruction Roofline Model for GPUs", 2019), so that they too have a place.
 """
 
 from __future__ import annotations

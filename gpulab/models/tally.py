@@ -107,7 +107,9 @@ class Tally:
         if len(parts) == 1:
             return parts[0]
         arrays = {
-            name: np.concatenate([np.rint(getattr(part.counters, name) * part.scale).astype(np.int64) for part in parts])
+            name: np.concatenate(
+                [np.rint(getattr(part.counters, name) * part.scale).astype(np.int64) for part in parts]
+            )
             for name in PER_INSTRUCTION
         }
         totals = {name: sum(part.scaled(getattr(part.counters, name)) for part in parts) for name in _TOTALS}

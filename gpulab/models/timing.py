@@ -1,9 +1,9 @@
 """The time model: a soft maximum over what could limit a launch, each limit in seconds.
 
-Every term is the time that one resource needs for the counted work at its full rate; the latency term is the time that the
-waves of blocks would take if nothing but their own dependences held them up. The terms join as
-``((max of rates)^p + latency^p)^(1/p) + launch`` with p = 3: at a ridge a hard maximum errs by up to half. No constant is
-fitted to a run time; rates and latencies come from the catalog.
+Every term is the time that one resource needs for the counted work at its full rate; the latency term is the time that
+the waves of blocks would take if nothing but their own dependences held them up. The terms join as
+``((max of rates)^p + latency^p)^(1/p) + launch`` with p = 3: at a ridge a hard maximum errs by up to half. No constant
+is fitted to a run time; rates and latencies come from the catalog.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How many sectors pass L2 and DRAM: a first estimate with honest bounds.
 
-L2 sees the load sectors that missed the modeled L1, and every store and atomic. What DRAM moves lies between each distinct
-sector once (L2 keeps all that is used again) and all that L2 sees (L2 keeps nothing).
+L2 sees the load sectors that missed the modeled L1, and every store and atomic. What DRAM moves lies between each
+distinct sector once (L2 keeps all that is used again) and all that L2 sees (L2 keeps nothing).
 """
 
 from __future__ import annotations

@@ -64,7 +64,9 @@ class Comparison:
 
     def roofline(self) -> Roofline:
         """All rungs on one roofline, as records; `gpulab.plots.plot_roofline` draws it."""
-        return roofline(self.gpu, [place for rung in self.rungs if rung.profile for place in rung.profile.placed(rung.name)])
+        return roofline(
+            self.gpu, [place for rung in self.rungs if rung.profile for place in rung.profile.placed(rung.name)]
+        )
 
     def table(self) -> Table:
         """The rungs side by side: result, time with its range, speed-up over the first, and what decides it."""
@@ -97,7 +99,8 @@ class Comparison:
         gain = self.speedup(rung)
         speedup = "" if rung is self.rungs[0] else NO_DIFFERENCE if gain is None else f"{gain:.1f}"
         per_request = (
-            metrics.get(f"l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_{op}.ratio") for op in ("ld", "st")
+            metrics.get(f"l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_{op}.ratio")
+            for op in ("ld", "st")
         )
         conflicts = metrics.get("l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum")
         return (

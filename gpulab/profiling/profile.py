@@ -203,7 +203,7 @@ def _notes(launch: Judged) -> tuple[str, ...]:
     counters = record.counters
     if counters is not None and counters.sampled_blocks:
         found.append(
-            f"Counted in {counters.sampled_blocks:,} of {record.config.blocks:,} blocks and scaled up to the whole grid."
+            f"Counted in {counters.sampled_blocks:,} of {record.config.blocks:,} blocks and scaled up to the grid."
         )
     if launch.gpu.compute_capability != record.ptx.compute_capability:
         major, minor = record.ptx.compute_capability

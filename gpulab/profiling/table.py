@@ -59,8 +59,8 @@ class Table:
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
         caption = f'<caption style="text-align:left;color:inherit"><b>{html.escape(self.title)}</b></caption>'
         return (
-            f'<table class="gpulab" style="{_STYLE}">{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
-            f"{notes}"
+            f'<table class="gpulab" style="{_STYLE}">{caption}<thead><tr>{head}</tr></thead>'
+            f"<tbody>{body}</tbody></table>{notes}"
         )
 
     def _html_row(self, row: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""The catalog: every value has a source, the values agree with one another, names are forgiving, errors say what to do."""
+"""The catalog: every value has a source, the values agree with one another, names are forgiving, errors help."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def test_every_value_stands_beside_its_source(path: Path) -> None:
     entries = tomllib.loads(path.read_text(encoding="utf-8"))
     for name, entry in entries.items():
         if name not in TEXTS:
-            assert isinstance(entry, dict) and len(entry["source"]) >= 10, f"{name} has no source"
+            assert isinstance(entry, dict), f"{name} has no source"
+            assert len(entry["source"]) >= 10, f"{name} has no source"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -70,7 +70,9 @@ def test_lines_are_in_order_with_their_text(found: dict[tuple[str, int], Line]) 
 
 def test_lines_add_up_to_the_launch(sources: Sources, found: dict[tuple[str, int], Line]) -> None:
     whole = metrics(sources)
-    sums = [m.name for m in METRICS.values() if m.how == "emulated" and m.name.endswith(".sum") and "local" not in m.name]
+    sums = [
+        m.name for m in METRICS.values() if m.how == "emulated" and m.name.endswith(".sum") and "local" not in m.name
+    ]
     assert len(sums) > 30
     for name in sums:
         assert sum(line.metrics[name] for line in found.values()) == whole[name], name

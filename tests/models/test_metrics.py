@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from gpulab.gpus import gpu
-from gpulab.models.metrics import METRICS, Metrics, Sources, UnknownMetric, metrics
+from gpulab.models.metrics import METRICS, Metrics, Sources, UnknownMetricError, metrics
 from gpulab.models.run import KernelRun
 from gpulab.models.traffic import traffic
 
@@ -110,7 +110,7 @@ def test_a_known_zero_is_zero_and_the_undefined_is_absent(make_run) -> None:
     assert found[f"l1tex__t_sectors_{LOAD}.sum"] == 0
     assert found["l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"] == 0
     assert f"l1tex__average_t_sectors_per_request_{LOAD}.ratio" not in found
-    with pytest.raises(UnknownMetric, match="does not determine .*there are no global loads"):
+    with pytest.raises(UnknownMetricError, match=r"does not determine .*there are no global loads"):
         found[f"l1tex__average_t_sectors_per_request_{LOAD}.ratio"]
 
 

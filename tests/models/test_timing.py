@@ -81,14 +81,14 @@ def test_soft_maximum_by_hand(make_run) -> None:
 def test_chain_by_hand(make_run) -> None:
     run = streaming(make_run, grid=1)
     cycles = chain_cycles(run, A100, traffic(run, A100, run.occupancy(A100)))
-    # The moves end with %r3 at 1.0 + 2; mad waits for it, its result 4 later; mul.wide 4 more, the 64-bit addition 8, the
-    # load 570 from DRAM; then the store, and the ret behind it: 3 + 4 + 4 + 8 + 570 + 1 + 1 + 8 for a control transfer.
+    # The moves end with %r3 at 1.0 + 2; mad waits for it, its result 4 later; mul.wide 4 more, the 64-bit addition 8,
+    # the load 570 from DRAM; then the store, and the ret behind it with 8 more for a control transfer.
     assert cycles == pytest.approx(3 + 4 + 4 + 8 + 570 + 1 + 1 + 8)
 
 
 @pytest.mark.parametrize(
     ("name", "low", "high"),
-    # te42kyfo/gpu-benches, scale and read of float64 and our own 4-byte copies lie in these ranges, % of the data sheet.
+    # Scale and read of float64 in te42kyfo/gpu-benches lie in these ranges, % of the data sheet.
     [("T4", 75, 90), ("A100", 82, 93), ("RTX 4090", 85, 93), ("H100", 73, 91), ("H200", 57, 80)],
 )
 def test_a_large_copy_reaches_what_streams_reach(make_run, name: str, low: float, high: float) -> None:

@@ -19,7 +19,9 @@ def moved(run: KernelRun, name: str = "A100") -> Traffic:
 
 def test_a_stream_moves_each_sector_once(make_run) -> None:
     counts = {0: {"sectors": 400, "l1_miss_sectors": 400}, 1: {"sectors": 400, "bytes_asked": 12_800}}
-    found = moved(make_run(BODY, counts, distinct_sectors_read=400, distinct_sectors_written=400, footprint_sectors=800))
+    found = moved(
+        make_run(BODY, counts, distinct_sectors_read=400, distinct_sectors_written=400, footprint_sectors=800)
+    )
     assert (found.l2_read, found.l2_write, found.l2_write_partial, found.l2) == (400, 400, 0, 800)
     assert (found.dram.low, found.dram.value, found.dram.high) == (800, 800, 800)
 
