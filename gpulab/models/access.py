@@ -3,8 +3,8 @@
 This is the one definition of these counts. The interpreter calls it; the compiled engine's inlined arithmetic must
 equal it under property tests. The rules and their sources: sectors are the distinct 32-byte chunks touched by lanes
 that are on (NVIDIA forum 312884; CUDA C++ Best Practices Guide); wavefronts follow the bank rule of 32 banks of 4
-bytes, by groups of 32 lanes for accesses up to 32 bits, 16 for 64 and 8 for 128 bits (CUDA C++ Programming Guide; NVIDIA forum
-359822; equal to Nsight Compute's counts for 292 of 292 strided global loads in te42kyfo/gpu-benches).
+bytes, by groups of 32 lanes for accesses up to 32 bits, 16 for 64 and 8 for 128 bits (CUDA C++ Programming Guide;
+NVIDIA forum 359822; equal to Nsight Compute's counts for 292 of 292 strided global loads in te42kyfo/gpu-benches).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Sources: the exercises of OLCF's CUDA training series, homework 8, with the runs posted of them (transposition of
 doubles), and D. Deleter's CUDA notes, github.com/Deleter-D/CUDA, on a GPU of compute capability 8.9 (offsets, float
-transposition). The kernels are our own. Where a posted hardware value carries arbitration noise, the exact SASS value is
-expected.
+transposition). The kernels are our own. Where a posted hardware value carries arbitration noise, the exact SASS value
+is expected.
 """
 
 from __future__ import annotations
