@@ -101,7 +101,7 @@ LOAD_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 
 
 def _size(name: str, meaning: str, follows: str | None = None) -> Parameter:
-    return Parameter(name=name, default=512, meaning=meaning, range=(1, 4096), scale="log2", follows=follows)
+    return Parameter(name=name, default=640, meaning=meaning, range=(1, 4096), scale="log2", follows=follows)
 
 
 LADDER = Ladder(
