@@ -120,8 +120,6 @@ LADDER = Ladder(
             default=32,
             meaning="elements between the elements of neighboring threads, in `strided`",
             range=(1, 64),
-            constraint=lambda parameters: parameters["stride"] <= parameters["n"],
-            why="At most n.",
         ),
         Parameter(
             name="offset",
@@ -199,7 +197,7 @@ LADDER = Ladder(
     useful_bytes=Formula("8 n", lambda parameters: 8 * parameters["n"]),
     cases=(
         Case("even", {"n": 1 << 14}),
-        Case("one element", {"n": 1, "stride": 1, "block": 32}),
+        Case("one element", {"n": 1, "block": 32}),
         Case("less than a warp", {"n": 31, "stride": 5, "offset": 31}),
         Case("ragged", {"n": 10_007, "block": 64, "stride": 7, "offset": 13}),
         Case("special values", {"n": 3_001, "block": 128, "stride": 33, "offset": 64}, "special"),

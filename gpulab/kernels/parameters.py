@@ -47,20 +47,8 @@ class Parameter:
     constraint: Callable[[Values], bool] | None = None
     why: str = ""
 
-    def stops(self, count: int = 9) -> tuple[Value, ...]:
-        """At most so many values, spread over what is allowed, the default among them: for sliders and sweeps."""
-        if self.values:
-            return self.values
-        low, high = self.range or (self.default, self.default)
-        if self.scale == "log2":
-            inner = [2**power for power in range(64) if low <= 2**power <= high]
-        else:
-            inner = [low + (high - low) * step // max(count - 2, 1) for step in range(count - 1)]
-        inner = inner[:: -(-len(inner) // max(count - 1, 1))]
-        return tuple(sorted({*inner, self.default}))
-
-    def objection(self, value: Value, everything: Values) -> str | None:
-        """Why `value` is not allowed, as a sentence; None if it is. `everything` holds all parameters."""
+    def objection(self, value: Value) -> str | None:
+        """Why `value` alone is not allowed, as a sentence; None if it is."""
         kind = type(self.default)
         if isinstance(value, bool) or not isinstance(value, (int, float) if kind is float else kind):
             return f"{self.name} must be {_KINDS[kind]}, but {value!r} came."
@@ -68,9 +56,13 @@ class Parameter:
             return self._says(f"must be one of {', '.join(map(_shown, self.values))}", value)
         if self.range and not self.range[0] <= value <= self.range[1]:
             return self._says(f"must be {_shown(self.range[0])} to {_shown(self.range[1])}", value)
-        if self.constraint and not self.constraint(everything):
-            return self._says("does not fit the other parameters", value)
         return None
+
+    def misfit(self, values: Values) -> str | None:
+        """Why its value does not fit the other parameters, as a sentence; None if it does."""
+        if self.constraint is None or self.constraint(values):
+            return None
+        return self._says("does not fit the other parameters", values[self.name])
 
     def _says(self, must: str, value: Value) -> str:
         return f"{self.name} ({self.meaning}) {must}, but {value!r} came. {self.why}".rstrip()
@@ -95,8 +87,9 @@ def _shown(value: Value) -> str:
 
 def objections(parameters: tuple[Parameter, ...], values: Values) -> list[str]:
     """Why these complete `values` can't be used, a sentence each; empty if they can."""
-    found = (parameter.objection(values[parameter.name], values) for parameter in parameters)
-    return [sentence for sentence in found if sentence]
+    alone = [sentence for one in parameters if (sentence := one.objection(values[one.name]))]
+    # What is wrong by itself would only make misfits of the others.
+    return alone or [sentence for one in parameters if (sentence := one.misfit(values))]
 
 
 def resolve(parameters: tuple[Parameter, ...], given: Values) -> dict[str, Value]:
