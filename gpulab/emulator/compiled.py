@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gpulab.counters import Counters
-from gpulab.emulator import layout, native, native_count
+from gpulab.emulator import layout, native, native_count, native_touch
 from gpulab.emulator.builtins import BuiltIns
 from gpulab.emulator.faults import make_fault, memory_fault
 from gpulab.emulator.layout import FAULT_KINDS, SLOTS
@@ -136,10 +136,10 @@ class _Run:
             "local": aligned(program.local_bytes * warps * layout.WARP),
             "frames": aligned(frame_bytes(program) * warps),
             "block_counters": aligned(16 * len(program.graph.blocks)),
-            "memory_counters": aligned(native_count.WORD_BYTES * instructions),
+            "memory_counters": aligned(native_touch.WORD_BYTES * instructions),
             "branch_counters": aligned(16 * instructions),
-            "caches": aligned(native_count.CACHE_ENTRY_BYTES << native_count.CACHE_BITS),
-            "l1": aligned(8 * native_count.L1_ENTRIES),
+            "caches": aligned(native_touch.CACHE_ENTRY_BYTES << native_touch.CACHE_BITS),
+            "l1": aligned(8 * native_touch.L1_ENTRIES),
         }
         words = {
             "windows": self.windows.ctypes.data,
@@ -264,8 +264,8 @@ class _Run:
         found.thread_instructions_pred_on[:] = np.where(guarded, on, found.thread_instructions)
         found.divergent_branches[:] = divergent
         sizes = np.array([form.access_bytes for form in program.forms], np.int64)
-        words = native_count.expand(self._summed("memory_counters", native_count.WORD_BYTES // 8), sizes)
-        for name, column in zip(native_count.WORDS, words.T, strict=True):
+        words = native_count.expand(self._summed("memory_counters", native_touch.WORD_BYTES // 8), sizes)
+        for name, column in zip(native_touch.WORDS, words.T, strict=True):
             getattr(found, name)[:] = column
         for read, written in self.maps.values():
             found.distinct_sectors_read += int(np.count_nonzero(read))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpulab.emulator import layout, native_count
+from gpulab.emulator import layout, native_touch
 from gpulab.emulator.ir import Value, constant
 from gpulab.emulator.lower_values import Affine, State
 
@@ -19,7 +19,7 @@ def count_request(state: State, access: Access) -> None:
     if not state.count or access.space not in _COUNTED:
         return
     b = state.b
-    counters = b.offset(state.constant_get("memory_counters", "ptr"), native_count.WORD_BYTES * state.index)
+    counters = b.offset(state.constant_get("memory_counters", "ptr"), native_touch.WORD_BYTES * state.index)
     info = access.info(state.index)
     if access.space == "global" and isinstance(access.address, Value) and access.address.lanes == 1:
         b.call("count_uniform", None, state.context, access.address, access.on, counters, info)

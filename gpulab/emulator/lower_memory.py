@@ -276,7 +276,6 @@ def resolve(state: State, access: Access) -> Value:
 
 
 def _gather(state: State, access: Access, count: bool = True) -> list[Value]:
-    b = state.b
     pointers = resolve(state, access)
     if count:
         count_request(state, access)

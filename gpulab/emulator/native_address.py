@@ -7,7 +7,7 @@ is loaded or stored here, so a faulting instruction has no effect.
 
 from __future__ import annotations
 
-from gpulab.emulator.ir import Builder, IrModule, Value, constant, lane_numbers
+from gpulab.emulator.ir import Builder, IrModule, Value, constant
 from gpulab.emulator.layout import FAULT_KINDS, INSTRUCTION_SHIFT, STORE, WARP, get, put
 from gpulab.emulator.memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS
 
@@ -141,8 +141,3 @@ def _place(
 def _local(b: Builder, context: Value, offset: Value, lane: Value) -> tuple[Value, Value, Value]:
     size = get(b, context, "local_bytes")
     return size, offset, b.add(get(b, context, "warp_local"), b.mul(b.resize(lane, "i64"), size))
-
-
-def lanes64() -> Value:
-    """0, 1, 2, … as i64."""
-    return lane_numbers("i64", WARP)

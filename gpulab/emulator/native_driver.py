@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpulab.emulator import layout, native_count
+from gpulab.emulator import layout, native_touch
 from gpulab.emulator.ir import Builder, IrModule, Value, constant
 from gpulab.emulator.layout import frame_get, frame_put, get, put
 from gpulab.emulator.native_address import record_fault
@@ -77,7 +77,7 @@ def _enter_block(b: Builder, context: Value) -> None:
     put(b, context, "blocks_run", b.add(get(b, context, "blocks_run"), 1))
     put(b, context, "in_block", constant("i64", 1))
     put(b, context, "warp", constant("i64", 0))
-    native_count.advance_epoch(b, context)
+    native_touch.advance_epoch(b, context)
     _clear(b, get(b, context, "shared", "ptr"), get(b, context, "shared_bytes"))
     warps, threads = get(b, context, "warps"), get(b, context, "threads")
     _clear(b, get(b, context, "local", "ptr"), b.mul(b.mul(get(b, context, "local_bytes"), warps), layout.WARP))
