@@ -175,7 +175,7 @@ LADDER = Ladder(
         Case("one inner element", {"n": 9, "m": 17, "k": 1, "tile": 8}),
         Case("ragged", {"n": 37, "m": 70, "k": 45, "tile": 16}),
         Case("ragged, large tile", {"n": 33, "m": 31, "k": 65}),
-        Case("cancelling", {"n": 20, "m": 33, "k": 50, "tile": 8}, "cancelling"),
+        Case("cancelling", {"n": 11, "m": 19, "k": 21, "tile": 8}, "cancelling"),
     ),
     kinds=("random", "cancelling"),
 )

@@ -176,7 +176,7 @@ LADDER = Ladder(
         Case("less than a block", {"n": 63, "block": 128}),
         Case("ragged", {"n": 5_003, "block": 64}),
         Case("largest block", {"n": 3_001, "block": 1024}),
-        Case("cancelling", {"n": 4_999, "block": 512}, "cancelling"),
+        Case("cancelling", {"n": 1_999, "block": 512}, "cancelling"),
     ),
     kinds=("random", "cancelling"),
 )
