@@ -29,6 +29,14 @@ def test_a_wide_table_wraps_its_texts_and_keeps_its_numbers_whole() -> None:
     assert len(lines) > 4
 
 
+def test_words_of_a_number_column_break_before_its_numbers() -> None:
+    rows = (("x" * 12, "3.15 to 5.79 us", "no clear difference", "1" * 53),)
+    lines = tables.fitted(Table("", ("rung", "range", "speed-up", "count"), rows, right=(1, 2, 3))).splitlines()
+    assert "3.15 to 5.79 us" in lines[2]
+    assert "no clear" in lines[2]
+    assert "difference" in lines[3]
+
+
 def test_lines_below_a_row_and_notes_wrap_and_indent() -> None:
     rows = (("time", "advice " * 20), ("lanes", ""))
     lines = tables.fitted(Table("", ("name", "remedy"), rows, ("note " * 30,), below=1)).splitlines()
