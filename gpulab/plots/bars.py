@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from gpulab.plots.canvas import Canvas
-from gpulab.plots.style import BEST, INK, MUTED, axes_or_new, describe, note, prepare
+from gpulab.plots.style import BEST, INK, MUTED, axes_or_new, describe, note, points, prepare, text_size
 from gpulab.units import range_text, seconds_text
 
+_GAP = 6.0  # points between a whisker and the text beside it
 _UNITS = ((1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s"))
 
 
@@ -39,25 +40,26 @@ def plot_bars(rungs: dict[str, Timed], *, title: str = "Time of each rung", ax: 
     """
     ax = axes_or_new(ax, height=1.1 + 0.36 * len(rungs), left=1.35)
     unit, name = time_unit(max(time.seconds for time in rungs.values()))
+    first = next(iter(rungs.values()))
     longest = max(time.high for time in rungs.values()) / unit
+    edge = max(_edge(ax, time.high / unit, _beside(time, first)) for time in rungs.values())
     rows = range(len(rungs) - 1, -1, -1)  # the first on top
     sources = " and ".join(dict.fromkeys(time.source for time in rungs.values()))
     prepare(
         ax,
         title=title,
-        x=(0, longest * 1.8),
+        x=(0, max(edge, 1.05 * longest)),
         y=(-0.6, len(rungs) - 0.4),
         xlabel=f"time, {name} ({sources}; the whisker is its range)",
         xticks=[(tick, f"{tick:g}") for tick in round_ticks(longest)],
         yticks=[(row, rung) for row, rung in zip(rows, rungs, strict=True)],
     )
-    first = next(iter(rungs.values()))
     fastest = min(rungs.values(), key=lambda time: time.seconds)
     for row, time in zip(rows, rungs.values(), strict=True):
         # Those that can't be told from the fastest are as good; none is marked where the first is among them.
         best = time.low <= fastest.high and time.high < first.low
         _draw_bar(ax, row, time, unit, BEST if best else MUTED)
-        note(ax, _beside(time, first), (time.high / unit, row), (6, 0))
+        note(ax, _beside(time, first), (time.high / unit, row), (_GAP, 0))
     describe(ax, bars_text(rungs, title))
     return ax
 
@@ -94,6 +96,13 @@ def round_ticks(high: float, count: int = 5) -> list[float]:
     power = 10.0 ** len(str(int(rough))) / 10 if rough >= 1 else 0.1
     step = next(factor * power for factor in (1, 2, 5, 10, 20) if factor * power >= rough * 0.99)
     return [step * i for i in range(int(high / step) + 1)]
+
+
+def _edge(ax: Canvas, high: float, text: str) -> float:
+    """Where the x axis must end so that `text` has room right of `high`; data units."""
+    ax.set_xlim(0, 1)
+    width = points(ax, 1, 0)[0] - points(ax, 0, 0)[0]
+    return high / max(1 - (text_size(text)[0] + _GAP) / width, 0.1)
 
 
 def _draw_bar(ax: Canvas, row: int, time: Timed, unit: float, color: str) -> None:

@@ -238,6 +238,12 @@ def _name_kernels(ax: Canvas, kernels: list[_Kernel], x: Span, y: Span, lines: l
     (left, bottom), (right, top) = points(ax, x[0], y[0]), points(ax, x[1], y[1])
     frame: Box = (left, bottom, right, top)
     names = [kernel.name for kernel in kernels]
+    lines = [*lines, *pairwise(spots)]
+    lines += [
+        (points(ax, kernel.intensity["l2"], kernel.rate), spot)
+        for kernel, spot in zip(kernels, spots, strict=True)
+        if "l2" in kernel.intensity
+    ]
     taken = [points(ax, value, kernel.rate) for kernel in kernels for value in kernel.intensity.values()]
     for kernel, spot, place in zip(kernels, spots, place_labels(names, spots, frame, lines), strict=True):
         note(ax, kernel.name, kernel.spot, place[0], ha=place[1])

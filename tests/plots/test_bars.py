@@ -75,10 +75,13 @@ def test_times_of_different_kinds_are_not_compared():
     assert ax.get_xlabel().startswith("time, ms (modeled and measured;")
 
 
-def test_labels_stay_inside_the_axes(axes):
-    axes.figure.draw_without_rendering()
-    right = axes.figure.bbox.x1
-    assert all(text.get_window_extent().x1 <= right for text in axes.texts)
+@pytest.mark.parametrize("rungs", [TIMES, {"a": TIMES["strided"], "b": time(84e-6, 70e-6, 101e-6)}], ids=["4", "2"])
+def test_labels_stay_inside_the_picture_and_bars_use_the_rest(rungs):
+    ax = plot_bars(rungs)
+    ax.figure.draw_without_rendering()
+    ends = [text.get_window_extent().x1 for text in ax.texts]
+    assert max(ends) <= ax.figure.bbox.x1
+    assert max(ends) >= 0.85 * ax.get_window_extent().x1
 
 
 @pytest.mark.parametrize(
