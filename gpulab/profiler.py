@@ -59,12 +59,12 @@ def profile(bound: BoundLaunch, *args: Any, gpu: Which = None, sample_blocks: in
     values = plain_arguments(args)
     if device.kind == "emulated":
         record = device.launch(bound, values, count=True, sample_blocks=sample_blocks)
-        return Profile((judge(record, device.gpu),))
+        return Profile((judge(_sized(record, values), device.gpu),))
     counted, notes = _counted_beside(device, bound, values, sample_blocks)
     record = device.launch(bound, values, count=True)
     if counted is not None:
         record = dataclasses.replace(record, program=counted.program, counters=counted.counters)
-    return Profile((judge(record, device.gpu),), notes)
+    return Profile((judge(_sized(record, values), device.gpu),), notes)
 
 
 def compare(
@@ -125,6 +125,12 @@ def _run_rung(problem: Problem, rung: Rung, language: str, device: Device) -> Ru
     verdict = problem.judge(attempt.arrays)
     together = Profile(launches, profiles[0]._given_notes)
     return RungResult(rung.name, language, verdict.correct, verdict.max_error, verdict.message, together)
+
+
+def _sized(record: LaunchRecord, args: Sequence[Any]) -> LaunchRecord:
+    """The record with the size of the arrays, each counted once."""
+    arrays = {id(value): int(value.nbytes) for value in args if np.ndim(value) and hasattr(value, "nbytes")}
+    return dataclasses.replace(record, array_bytes=sum(arrays.values()))
 
 
 def _counted_beside(

@@ -65,6 +65,8 @@ class LaunchRecord:
         *Measured* time on the GPU, the median of `samples`; None on an emulated GPU.
     samples : tuple of float
         All measured times, s.
+    array_bytes : int or None
+        Size of all its array arguments together, where known: no launch touches more of them.
     """
 
     ptx: PtxText
@@ -76,6 +78,7 @@ class LaunchRecord:
     counters: Counters | None = None
     seconds: float | None = None
     samples: tuple[float, ...] = ()
+    array_bytes: int | None = None
 
     @property
     def assembled(self) -> Assembled:

@@ -1,18 +1,27 @@
 """How long one warp takes when it is alone: a walk over its instructions with the dependences between them.
 
-An instruction issues when the one before it has and when all that it reads is there. What a warp waits for here is what
-other warps can hide, so this is where instruction-level parallelism shows: four independent loads wait once.
+Hardware issues in order, but ptxas has put independent instructions first: loads move up to where their address is known,
+short branches become predicates. So an instruction issues here when all that it reads is there, whatever waits before it;
+the walk stands still only where ptxas can't move code: at barriers, loop ends and long branches, and for loads behind a
+store that might write what they read. What a warp waits for is what other warps can hide, so this is where
+instruction-level parallelism shows: four independent loads wait once.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from gpulab.gpus import Gpu
 from gpulab.models.costs import BRANCH_CYCLES, issue_slots, result_latency
 from gpulab.models.run import BlockLike, KernelRun
+from gpulab.models.sharing import l1_misses
 from gpulab.models.traffic import Traffic
 from gpulab.ptx.opcodes import read_registers, written_registers
+
+#: ptxas turns branches around so few instructions into predicates.
+PREDICATED_INSTRUCTIONS = 10
 
 
 def chain_cycles(run: KernelRun, gpu: Gpu, traffic: Traffic) -> float:
@@ -32,10 +41,11 @@ def memory_latencies(run: KernelRun, gpu: Gpu, traffic: Traffic) -> np.ndarray:
     requests = np.maximum(counters.requests, 1)
     passes = np.maximum(counters.wavefronts / requests - 1, 0)
     # A request waits for its slowest sector, so one miss among its sectors makes it late.
-    misses = np.minimum(counters.l1_miss_sectors / requests, 1)
-    missing = float(np.minimum(counters.l1_miss_sectors, counters.requests).sum()) * tally.scale
-    from_dram = min(1.0, traffic.dram_read.value / missing) if missing else 0.0
+    missing = np.minimum(l1_misses(run), counters.requests)
+    all_missing = float(missing.sum()) * tally.scale
+    from_dram = min(1.0, traffic.dram_read.value / all_missing) if all_missing else 0.0
     behind_l1 = from_dram * gpu.dram_latency_cycles + (1 - from_dram) * gpu.l2_latency_cycles
+    misses = missing / requests
     global_load = (1 - misses) * gpu.l1_latency_cycles + misses * behind_l1 + passes
     shared = gpu.shared_latency_cycles + passes * gpu.shared_cycles_per_wavefront
     latencies = np.zeros(len(tally.forms))
@@ -49,29 +59,32 @@ def memory_latencies(run: KernelRun, gpu: Gpu, traffic: Traffic) -> np.ndarray:
     return latencies
 
 
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """An instruction as the walk sees it."""
+
+    slots: float
+    latency: float
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    stores_to: str
+    loads_from: str
+    is_barrier: bool
+    is_branch: bool
+
+
 class _Walk:
-    """The state of the walk: the time, when each register is ready, and what each block cost when last walked."""
+    """The state of the walk: the next free issue slot, the latest issue so far, and when each register is ready."""
 
     def __init__(self, run: KernelRun, memory: np.ndarray, gpu: Gpu) -> None:
         self.graph = run.program.graph.blocks
         self.cost = np.zeros(len(self.graph))
         self._ran = run.counters.warp_instructions
-        self._steps = [
-            (
-                issue_slots(form),
-                memory[index] or result_latency(form, gpu),
-                tuple(read_registers(instruction, form)),
-                tuple(written_registers(instruction, form)),
-                BRANCH_CYCLES if form.kind == "branch" else 0.0,
-                form.kind == "barrier",
-            )
-            for index, (instruction, form) in enumerate(
-                zip(run.program.function.instructions, run.program.forms, strict=True)
-            )
-        ]
+        self._steps = _steps(run, memory, gpu)
         self._loop_end = _loop_ends(self.graph)
-        self._now = 0.0
+        self._slot = self._latest = 0.0
         self._ready: dict[str, float] = {}
+        self._stored: dict[str, float] = {}
 
     def blocks(self, start: int, stop: int, inside: int | None = None) -> None:
         """Walk the blocks of ranks `start` to `stop`; `inside` is the loop that we are in already."""
@@ -89,14 +102,55 @@ class _Walk:
     def _block(self, block: BlockLike) -> None:
         if not self._ran[block.start]:
             return
-        begin, now, ready = self._now, self._now, self._ready
-        for slots, latency, reads, writes, after, is_barrier in self._steps[block.start : block.stop]:
-            now = max([now, *(ready.get(name, 0.0) for name in reads)])
-            for name in writes:
-                ready[name] = now + latency
-            now += latency if is_barrier else slots + after
-        self._now = now
-        self.cost[block.rank] = now - begin
+        begin = self._latest
+        for step in self._steps[block.start : block.stop]:
+            self._issue(step, block)
+        self.cost[block.rank] = self._latest - begin
+
+    def _issue(self, step: _Step, block: BlockLike) -> None:
+        now = max([self._slot, *(self._ready.get(name, 0.0) for name in step.reads)])
+        if step.loads_from:
+            now = max(now, self._stored.get(step.loads_from, 0.0))
+        if step.stores_to:
+            self._stored[step.stores_to] = now
+        for name in step.writes:
+            self._ready[name] = now + step.latency
+        self._slot += step.slots
+        self._latest = max(self._latest, now + step.slots, self._slot)
+        if step.is_barrier:
+            self._slot = self._latest = self._latest + step.latency
+        elif step.is_branch and self._is_long(block):
+            self._slot = self._latest = self._latest + BRANCH_CYCLES
+        elif step.is_branch:
+            self._slot = max(self._slot, now)
+
+    def _is_long(self, block: BlockLike) -> bool:
+        """Whether a branch at the end of this block stays a branch: back, out, or over many instructions."""
+        if len(block.successors) < 2 or min(block.successors) <= block.rank:
+            return True
+        nearest, farthest = min(block.successors), max(block.successors)
+        skipped = sum(self.graph[rank].stop - self.graph[rank].start for rank in range(nearest, farthest))
+        return skipped > PREDICATED_INSTRUCTIONS
+
+
+def _steps(run: KernelRun, memory: np.ndarray, gpu: Gpu) -> list[_Step]:
+    steps = []
+    for index, (instruction, form) in enumerate(zip(run.program.function.instructions, run.program.forms, strict=True)):
+        space = form.space or ""
+        writes_memory = form.kind in ("store", "atomic", "reduction")
+        steps.append(
+            _Step(
+                issue_slots(form),
+                memory[index] or result_latency(form, gpu),
+                tuple(read_registers(instruction, form)),
+                tuple(written_registers(instruction, form)),
+                space if writes_memory else "",
+                space if form.kind == "load" and "nc" not in instruction.modifiers else "",
+                form.kind == "barrier",
+                form.kind == "branch",
+            )
+        )
+    return steps
 
 
 def _loop_ends(blocks: tuple[BlockLike, ...]) -> dict[int, int]:

@@ -36,6 +36,7 @@ TERM_WORDS = {
     "l2": "the L2 cache",
     "dram": "DRAM bandwidth",
     "latency": "latency",
+    "barriers": "waiting at barriers",
     "launch": "the launch itself",
 }
 

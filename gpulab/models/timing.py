@@ -35,6 +35,7 @@ UNCERTAINTY = {
     "l2": 0.25,
     "dram": 0.1,
     "latency": 0.3,
+    "barriers": 0.3,
     "launch": 0.3,
 }
 QUEUES = ("issue", "shared", "l1")
@@ -55,7 +56,7 @@ class TimeEstimate:
         The largest term: ``dram``, ``l2``, ``l1``, ``shared``, ``issue``, ``fma`` (FP32 and integer multiplication),
         ``alu`` (other integer work, logic, comparisons), ``fp64``, ``fp16``, ``sfu``, ``latency`` or ``launch``.
     terms : dict of str to float
-        What each resource alone would take, in s.
+        What each resource alone would take, in s; ``barriers`` is what blocks wait for their own warps between barriers.
     clock_hz : float or None
         SM clock assumed (modeled), Hz; None if it was not recorded.
     """
@@ -92,7 +93,7 @@ def estimate(
     # DRAM traffic is bounded but not known; half-way to each bound (on a log scale) is as far as it plausibly goes.
     low = _joined(_with_dram(terms, dram, (dram.low * dram.value) ** 0.5)) * (1 - error)
     high = _joined(_with_dram(terms, dram, (dram.high * dram.value) ** 0.5)) * (1 + error)
-    bound_by = _largest(run, gpu, terms)
+    bound_by = _largest(terms)
     return TimeEstimate(seconds, low, high, "modeled", bound_by, terms, gpu.clock_hz)
 
 
@@ -104,28 +105,22 @@ def _terms(run: KernelRun, gpu: Gpu, occupancy: Occupancy, moved: Traffic) -> di
     terms["l2"] = _l2_sectors(run, gpu, moved) * SECTOR_BYTES / (gpu.l2_bandwidth_gb_per_s * 1e9)
     terms["dram"] = moved.dram.value * SECTOR_BYTES / gpu.reachable_dram_bytes_per_s
     waves = -(-run.config.blocks // (gpu.sm_count * occupancy.blocks_per_sm))
-    alone = chain_cycles(run, gpu, moved)
-    if _has_barriers(run):
-        # Between barriers a block does one thing at a time, so what its own warps queue for is not hidden by them.
-        alone += sum(cycles[name] for name in QUEUES) / run.config.blocks
-    terms["latency"] = waves * (alone / gpu.clock_hz + gpu.block_turnaround_s)
+    terms["latency"] = waves * (chain_cycles(run, gpu, moved) / gpu.clock_hz + gpu.block_turnaround_s)
+    has_barriers = run.tally().total("warp_instructions", kinds=("barrier",)) > 0
+    # Between barriers a block does one thing at a time: what its own warps queue for, they do not hide from each other.
+    queue = max(cycles["issue"], cycles["shared"] + cycles["l1"]) / run.config.blocks if has_barriers else 0.0
+    terms["barriers"] = waves * queue / gpu.clock_hz
     terms["launch"] = gpu.launch_overhead_s
     return terms
 
 
-def _has_barriers(run: KernelRun) -> bool:
-    return run.tally().total("warp_instructions", kinds=("barrier",)) > 0
-
-
-def _largest(run: KernelRun, gpu: Gpu, terms: dict[str, float]) -> str:
-    """The name of the largest term; latency that is mostly queueing inside a block is named by its queue."""
-    largest = max(terms, key=lambda name: terms[name])
-    if largest != "latency" or not _has_barriers(run):
-        return largest
-    queue = max(QUEUES, key=lambda name: terms[name])
-    cycles_per_block = terms[queue] * gpu.clock_hz / -(-run.config.blocks // gpu.sm_count)
-    waiting = max(gpu.dram_latency_cycles, gpu.block_turnaround_s * gpu.clock_hz)
-    return queue if cycles_per_block > waiting else largest
+def _largest(terms: dict[str, float]) -> str:
+    """The name of the largest term; blocks that mostly queue between barriers are bound by what they queue for."""
+    alone = terms["latency"] + terms["barriers"]
+    rates = {name: value for name, value in terms.items() if name not in ("latency", "barriers")}
+    if alone > max(rates.values()) and terms["barriers"] > terms["latency"]:
+        return max(QUEUES, key=lambda name: terms[name])
+    return max({**rates, "latency": alone}, key=lambda name: {**rates, "latency": alone}[name])
 
 
 def _cycles(run: KernelRun, gpu: Gpu) -> dict[str, float]:
@@ -167,9 +162,15 @@ def _l1_cycles(tally: Tally, gpu: Gpu) -> float:
 
 def _joined(terms: dict[str, float]) -> float:
     # Shared memory and L1 are one data stage, so their times add up.
-    rates = [value for name, value in terms.items() if name not in ("latency", "launch", "shared", "l1")]
-    highest = max(*rates, terms["shared"] + terms["l1"])
-    return (highest**SOFTNESS + terms["latency"] ** SOFTNESS) ** (1 / SOFTNESS) + terms["launch"]
+    stage = terms["shared"] + terms["l1"]
+    others = max(value for name, value in terms.items() if name not in (*QUEUES, "latency", "barriers", "launch"))
+    overlapped = _soft_maximum(max(others, stage, terms["issue"]), terms["latency"])
+    in_phases = _soft_maximum(others, terms["latency"] + terms["barriers"])
+    return max(overlapped, in_phases) + terms["launch"]
+
+
+def _soft_maximum(one: float, other: float) -> float:
+    return (one**SOFTNESS + other**SOFTNESS) ** (1 / SOFTNESS)
 
 
 def _with_dram(terms: dict[str, float], dram: Bounded, sectors: float) -> dict[str, float]:

@@ -12,6 +12,8 @@ from gpulab.gpus import Gpu
 from gpulab.models.access import SECTOR_BYTES
 from gpulab.models.occupancy import Occupancy
 from gpulab.models.run import KernelRun
+from gpulab.models.sharing import l1_misses
+from gpulab.models.tally import Tally
 
 ATOMICS = ("atomic", "reduction")
 
@@ -73,18 +75,19 @@ def traffic(run: KernelRun, gpu: Gpu, occupancy: Occupancy) -> Traffic:
     occupancy : Occupancy
         Of this launch on this GPU: it says how many blocks share L2 at once.
     """
-    tally, counters = run.tally(), run.counters
-    l2_read = tally.total("l1_miss_sectors", kinds=("load",), spaces=("global",))
+    tally = run.tally()
+    misses = l1_misses(run)[tally.where(kinds=("load",), spaces=("global",))]
+    l2_read = tally.scaled(round(float(misses.sum())))
     l2_write = tally.total("sectors", kinds=("store",), spaces=("global",))
     asked = tally.total("bytes_asked", kinds=("store",), spaces=("global",))
     l2_atomic = tally.total("sectors", kinds=ATOMICS, spaces=("global",))
-    footprint = tally.scaled(counters.footprint_sectors) * SECTOR_BYTES
+    footprint = _distinct(run, tally, "footprint_sectors") * SECTOR_BYTES
     in_flight = _waves(run, gpu, occupancy)
     wave_bytes = (l2_read + l2_write + l2_atomic) * SECTOR_BYTES / in_flight
-    read_once = min(tally.scaled(counters.distinct_sectors_read), l2_read + l2_atomic)
+    read_once = min(_distinct(run, tally, "distinct_sectors_read"), l2_read + l2_atomic)
     # Blocks that run together share what they read, so no wave fetches a sector twice.
     read_most = min(l2_read + l2_atomic, in_flight * read_once)
-    write_once = min(tally.scaled(counters.distinct_sectors_written), l2_write + l2_atomic)
+    write_once = min(_distinct(run, tally, "distinct_sectors_written"), l2_write + l2_atomic)
     return Traffic(
         l2_read=l2_read,
         l2_write=l2_write,
@@ -93,6 +96,14 @@ def traffic(run: KernelRun, gpu: Gpu, occupancy: Occupancy) -> Traffic:
         dram_read=_between(read_once, read_most, _overflow(footprint, gpu)),
         dram_write=_between(write_once, l2_write + l2_atomic, _overflow(wave_bytes, gpu)),
     )
+
+
+def _distinct(run: KernelRun, tally: Tally, counter: str) -> int:
+    """Different sectors of the whole grid. Blocks share data, so those of a sample add up to the arrays at most."""
+    count = tally.scaled(getattr(run.counters, counter))
+    if tally.scale == 1.0 or run.array_bytes is None:
+        return count
+    return min(count, max(getattr(run.counters, counter), -(-run.array_bytes // SECTOR_BYTES)))
 
 
 def _waves(run: KernelRun, gpu: Gpu, occupancy: Occupancy) -> float:

@@ -23,7 +23,7 @@ CLEAN = {
 }
 SCATTERED = {**CLEAN, "sectors": WARPS * 32, "lines": WARPS * 32, "wavefronts": WARPS * 32}
 CONFLICTS = {"requests": WARPS, "wavefronts": WARPS * 32, "wavefronts_ideal": WARPS}
-COPY = ".loc 1 5 1\nld.global.f32 %f1, [%rd1];\n.loc 1 6 1\nst.global.f32 [%rd2], %f1;\nret;"
+COPY = "mov.u32 %r9, %tid.x;\nmul.wide.u32 %rd1, %r9, 4;\n.loc 1 5 1\nld.global.f32 %f1, [%rd1];\n.loc 1 6 1\nst.global.f32 [%rd2], %f1;\nret;"
 STREAM = {"distinct_sectors_read": WARPS * 4, "distinct_sectors_written": WARPS * 4, "footprint_sectors": WARPS * 8}
 
 
@@ -43,11 +43,11 @@ def launch(make_run):
 
 
 def test_a_clean_copy_has_none(launch) -> None:
-    assert found_in(launch(COPY, {0: {**CLEAN, "l1_miss_sectors": WARPS * 4}, 1: CLEAN})) == []
+    assert found_in(launch(COPY, {2: {**CLEAN, "l1_miss_sectors": WARPS * 4}, 3: CLEAN})) == []
 
 
 def test_scattered_stores(launch) -> None:
-    (finding,) = found_in(launch(COPY, {0: {**CLEAN, "l1_miss_sectors": WARPS * 4}, 1: SCATTERED}))
+    (finding,) = found_in(launch(COPY, {2: {**CLEAN, "l1_miss_sectors": WARPS * 4}, 3: SCATTERED}))
     assert (finding.kind, finding.file, finding.line) == ("uncoalesced", "mine.cu", 6)
     assert "Global stores touch 32.0 sectors per request where 4.0 would do; 12 % of the bytes" in finding.message
     assert finding.gain == pytest.approx(2.7, abs=0.6)
@@ -58,7 +58,7 @@ def test_scattered_stores(launch) -> None:
 def test_a_gain_that_another_limit_hides_is_not_promised(launch) -> None:
     # Loads that only L1 serves: the tags are busy, but DRAM decides.
     loads = {**SCATTERED, "sectors": WARPS * 6, "wavefronts": WARPS, "lines": WARPS * 2, "l1_miss_sectors": WARPS * 4}
-    (finding,) = found_in(launch(COPY, {0: loads, 1: CLEAN}))
+    (finding,) = found_in(launch(COPY, {2: loads, 3: CLEAN}))
     assert finding.line == 5
     assert "hardly be faster here, because DRAM bandwidth limits it (modeled)" in str(finding)
 
@@ -75,7 +75,7 @@ def test_bank_conflicts(launch) -> None:
 
 
 def test_low_occupancy_names_what_limits_it(launch) -> None:
-    counts = {0: {**CLEAN, "l1_miss_sectors": WARPS * 4}, 1: CLEAN}
+    counts = {2: {**CLEAN, "l1_miss_sectors": WARPS * 4}, 3: CLEAN}
     (finding,) = found_in(launch(COPY, counts, registers=200))
     assert (finding.kind, finding.line) == ("occupancy", None)
     assert "Only 8 of 64 warps fit on an SM, limited by registers (200 per thread)." in finding.message

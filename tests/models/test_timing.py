@@ -81,9 +81,9 @@ def test_soft_maximum_by_hand(make_run) -> None:
 def test_chain_by_hand(make_run) -> None:
     run = streaming(make_run, grid=1)
     cycles = chain_cycles(run, A100, traffic(run, A100, run.occupancy(A100)))
-    # The moves end with %r3 at 1.0 + 2; mad waits for it, its result 4 later; mul.wide 4 more, the 64-bit addition 8,
-    # the load 570 from DRAM; then the store, and the ret behind it with 8 more for a control transfer.
-    assert cycles == pytest.approx(3 + 4 + 4 + 8 + 570 + 1 + 1 + 8)
+    # The third move issues at 1.0 and takes 2; mad waits for it, its result 4 later; mul.wide 4 more, the 64-bit addition
+    # 8, the load 570 from DRAM; then the store, and 8 for leaving.
+    assert cycles == pytest.approx(3 + 4 + 4 + 8 + 570 + 1 + 8)
 
 
 @pytest.mark.parametrize(
@@ -130,24 +130,58 @@ LOADS_IN_TURN = """
     ld.global.f32 %f2, [%rd1+4];  add.f32 %f9, %f9, %f2;
     ret;
 """
-LOADS_TOGETHER = """
-    ld.global.f32 %f1, [%rd1];
-    ld.global.f32 %f2, [%rd1+4];
-    add.f32 %f9, %f9, %f1;
-    add.f32 %f9, %f9, %f2;
+LOADS_BEHIND_A_STORE = """
+    ld.global.f32 %f1, [%rd1];    st.global.f32 [%rd2], %f1;
+    ld.global.f32 %f2, [%rd1+4];  st.global.f32 [%rd2+4], %f2;
     ret;
 """
 
 
+def loads_alone(make_run, body: str) -> float:
+    """Chain cycles of a body whose first and third instruction load from DRAM."""
+    load = {"requests": 1, "sectors": 4, "lines": 1, "wavefronts": 1, "l1_miss_sectors": 4}
+    run = make_run(body, {0: load, 2: load}, distinct_sectors_read=8, footprint_sectors=8)
+    return chain_cycles(run, A100, traffic(run, A100, run.occupancy(A100)))
+
+
 def test_independent_loads_wait_once(make_run) -> None:
-    cycles = []
-    for body, where in ((LOADS_IN_TURN, (0, 2)), (LOADS_TOGETHER, (0, 1))):
-        load = {"requests": 1, "sectors": 4, "lines": 1, "wavefronts": 1, "l1_miss_sectors": 4}
-        run = make_run(body, dict.fromkeys(where, load), distinct_sectors_read=8, footprint_sectors=8)
-        cycles.append(chain_cycles(run, A100, traffic(run, A100, run.occupancy(A100))))
-    # Loads issue in order without waiting; an addition that waits holds up the load behind it.
-    assert cycles[0] == pytest.approx(2 * 570 + 1 + 1 + 1 + 8)
-    assert cycles[1] == pytest.approx(570 + 1 + 4 + 1 + 8, abs=4)
+    # Both loads are on their way before the first addition, which issues at 570; the second waits 4 for the first.
+    assert loads_alone(make_run, LOADS_IN_TURN) == pytest.approx(570 + 4 + 1 + 8)
+
+
+def test_a_store_that_may_alias_holds_up_the_next_load(make_run) -> None:
+    waiting = loads_alone(make_run, LOADS_BEHIND_A_STORE)
+    assert waiting == pytest.approx(570 + 570 + 1 + 8)
+    # What __restrict__ gives: loads that no store can change.
+    free = loads_alone(make_run, LOADS_BEHIND_A_STORE.replace("ld.global.f32", "ld.global.nc.f32"))
+    assert free == pytest.approx(2 + 570 + 1 + 8)
+
+
+def test_a_dependent_load_waits_for_its_address(make_run) -> None:
+    chase = "ld.global.u64 %rd1, [%rd1]; mov.u32 %r1, %r2; ld.global.u64 %rd1, [%rd1]; ret;"
+    assert loads_alone(make_run, chase) == pytest.approx(570 + 1 + 8)
+    twice = chase.replace("ret", "st.global.u64 [%rd2], %rd1; ret")
+    assert loads_alone(make_run, twice) == pytest.approx(2 * 570 + 1 + 8)
+
+
+SHORT_BRANCHES = """
+    @%p1 bra NEXT;
+    ld.global.f32 %f1, [%rd1];
+NEXT:
+    @%p2 bra DONE;
+    ld.global.f32 %f2, [%rd2];
+DONE:
+    st.shared.f32 [%r1], %f1;
+    st.shared.f32 [%r1+4], %f2;
+    ret;
+"""
+
+
+def test_short_branches_become_predicates(make_run) -> None:
+    load = {"requests": 1, "sectors": 4, "lines": 1, "wavefronts": 1, "l1_miss_sectors": 4}
+    run = make_run(SHORT_BRANCHES, {1: load, 3: load}, distinct_sectors_read=8, footprint_sectors=8)
+    cycles = chain_cycles(run, A100, traffic(run, A100, run.occupancy(A100)))
+    assert 570 < cycles < 590
 
 
 LOOP = """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from gpulab.gpus import gpu
@@ -45,11 +47,21 @@ def test_atomics_are_read_and_written_in_l2(make_run) -> None:
     assert (found.l2_atomic, found.dram.value) == (50, 2)
 
 
+def test_a_sample_is_scaled_up_to_the_arrays_at_most(make_run) -> None:
+    # 4 of 64 blocks ran and read 1,000 sectors each time; the array has 2,000.
+    counts = {0: {"sectors": 4000, "l1_miss_sectors": 4000}}
+    run = make_run(BODY, counts, grid=64, warps_ran=4, distinct_sectors_read=1000, footprint_sectors=1000)
+    run.counters.blocks = run.counters.sampled_blocks = 4
+    assert moved(run).dram_read.low == 16 * 1000
+    sized = moved(dataclasses.replace(run, array_bytes=2000 * 32))
+    assert (sized.l2_read, sized.dram_read.low) == (64_000, 2000)
+
+
 def test_reuse_that_l2_holds_costs_nothing(make_run) -> None:
     # A 32 MB input read ten times by many waves: A100's 40 MiB hold it, T4's 4 MiB do not.
     sectors = 1_000_000
     counts = {0: {"sectors": 10 * sectors, "l1_miss_sectors": 10 * sectors}}
-    run = make_run(BODY, counts, grid=65_536, block=256, distinct_sectors_read=sectors, footprint_sectors=sectors)
+    run = make_run(BODY, counts, grid=65_536, distinct_sectors_read=sectors, footprint_sectors=sectors)
     assert moved(run, "A100").dram_read.value == sectors
     small = moved(run, "T4").dram_read
     assert (small.low, small.high) == (sectors, 10 * sectors)
@@ -61,5 +73,5 @@ def test_blocks_that_run_together_share_what_they_read(make_run) -> None:
     # One wave: however often the 128 MB are read, nothing is fetched twice.
     sectors = 4_000_000
     counts = {0: {"sectors": 9 * sectors, "l1_miss_sectors": 9 * sectors}}
-    run = make_run(BODY, counts, grid=108, block=256, distinct_sectors_read=sectors, footprint_sectors=sectors)
+    run = make_run(BODY, counts, grid=108, distinct_sectors_read=sectors, footprint_sectors=sectors)
     assert moved(run).dram_read.high == sectors

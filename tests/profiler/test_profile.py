@@ -11,7 +11,7 @@ import pytest
 
 import gpulab
 from gpulab import cuda
-from gpulab.devices import LaunchRecord, current
+from gpulab.devices import Device, LaunchRecord, current, device_for
 from gpulab.errors import ArgumentError, KernelFault, LaunchError
 from gpulab.profiler import Profile
 from gpulab.profiling.judged import judge
@@ -238,26 +238,67 @@ def test_a_roofline_of_one(column: Profile, scaled: Profile) -> None:
     assert scaled.roofline().points[0].work_per_byte == pytest.approx(1 / 8)
 
 
-# ---- a CUDA GPU, stood in for by records as its device makes them
+# ---- a CUDA GPU, stood in for by one that runs kernels on the emulated GPU and reports fixed times
 
 
-def measured(record: LaunchRecord) -> LaunchRecord:
-    samples = tuple(1e-5 + number * 1e-7 for number in range(21))
-    return dataclasses.replace(record, kind="cuda", seconds=1.1e-5, samples=samples)
+class Measuring(Device):
+    """Launches like a CUDA GPU: no counters, but times."""
+
+    kind = "cuda"
+
+    def __init__(self) -> None:
+        self.gpu = gpulab.gpu("A100")
+        self.twin = device_for("A100")
+
+    def launch(self, bound, args, *, count=False, sample_blocks=None) -> LaunchRecord:
+        assert sample_blocks is None
+        record = self.twin.launch(bound, args)
+        samples = tuple(1e-5 + number * 1e-7 for number in range(21))
+        return dataclasses.replace(record, kind="cuda", seconds=1.1e-5, samples=samples, program=None, counters=None)
+
+    def allocate(self, nbytes, name="device array"):
+        return self.twin.allocate(nbytes, name)
+
+    def synchronize(self) -> None:
+        pass
+
+    def free_all(self) -> None:
+        pass
 
 
-def test_a_measured_time_is_shown_as_measured_with_its_spread(column: Profile) -> None:
-    found = Profile((judge(measured(column.launches[0].record), column.gpu),))
+INCREMENT = 'extern "C" __global__ void increment(float *y) { y[blockIdx.x * blockDim.x + threadIdx.x] += 1; }'
+
+
+@pytest.fixture(scope="module")
+def increment() -> gpulab.RawKernel:
+    return gpulab.RawKernel(INCREMENT, "increment")
+
+
+def test_a_cuda_gpu_measures_and_its_emulated_twin_counts(increment: gpulab.RawKernel) -> None:
+    y = np.zeros(N, np.float32)
+    found = gpulab.profile(increment[N // 256, 256], y, gpu=Measuring())
+    assert np.all(y == 1), "the kernel ran exactly once as far as arrays show"
     assert (found.time.seconds, found.time.source, found.time.clock_hz) == (1.1e-5, "measured", None)
     assert (found.time.low, found.time.high) == pytest.approx((1e-5 + 1e-7, 1e-5 + 19e-7))
-    assert found.on("H100").time.source == "modeled"
+    assert found.metrics[LOADS] == 4
     assert "11 µs (10.1 to 11.9 µs, measured)" in repr(found)
+    assert found.on("H100").time.source == "modeled"
 
 
-def test_without_counters_it_still_tells_what_it_knows(column: Profile) -> None:
-    bare = dataclasses.replace(measured(column.launches[0].record), program=None, counters=None)
-    found = Profile((judge(bare, column.gpu),))
+def test_device_arrays_are_counted_on_copies(increment: gpulab.RawKernel) -> None:
+    device = Measuring()
+    y = device.to_device(np.zeros(N, np.float32))
+    assert gpulab.profile(increment[N // 256, 256], y, gpu=device).metrics[LOADS] == 4
+    assert np.all(y.copy_to_host() == 1)
+
+
+def test_what_the_twin_can_not_run_is_measured_only() -> None:
+    device = Measuring()
+    device.gpu = device.gpu.replace(name="small", shared_bytes_per_block=512)
+    source = INCREMENT.replace("{", "{ __shared__ volatile float s[256]; s[threadIdx.x] = 1;")
+    found = gpulab.profile(gpulab.RawKernel(source, "increment")[1, 256], np.zeros(256, np.float32), gpu=device)
     assert (found.metrics, found.findings, list(found.lines)) == ({}, [], [])
-    assert found.occupancy == column.occupancy
+    assert "emulated twin of this GPU could not run it" in found.notes[0]
     assert "not counted" in repr(found)
+    assert found.time.source == "measured"
     assert found.to_json()["metrics"] == {}
