@@ -118,9 +118,12 @@ class BodyReader:
         space = self._tokens.expect_kind("directive", "a state space")[1:]
         self._variable_reader(space, extern=True)()
 
-    def _declare(self, name: str, operand: Operand, index: int) -> None:
+    def _declare(self, name: str, operand: Operand, first: int) -> None:
+        """Make a name visible; `first` is the token at which its declaration begins."""
         if not self._scope.declare(name, operand):
-            raise self._tokens.error(f"'{name}' is declared twice in this scope.", index)
+            spelled = self._tokens.texts[first : self._tokens.index]
+            at = spelled.index(name) if name in spelled else 0
+            raise self._tokens.error(f"'{name}' is declared twice in this scope.", first + at)
 
     # ---- lines, labels
 

@@ -17,12 +17,14 @@ from __future__ import annotations
 
 SETS = {
     "int": "u16 u32 u64 s16 s32 s64",
+    "integer": "u8 u16 u32 u64 s8 s16 s32 s64",
     "bits": "b16 b32 b64",
     "value": "b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64",
     "mem": "b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64",
     "rnd": "rn rz rm rp",
     "rint": "rni rzi rmi rpi",
-    "icmp": "eq ne lt le gt ge lo ls hi hs",
+    "scmp": "eq ne lt le gt ge",
+    "ucmp": "eq ne lt le gt ge lo ls hi hs",
     "fcmp": "eq ne lt le gt ge equ neu ltu leu gtu geu num nan",
     "bool": "and or xor",
     "vec": "v2 v4",
@@ -124,17 +126,26 @@ mul{.<rnd: rn>}.<type: bhalf>                               | d, a, b       | fp
 fma.<rnd: rn>{.ftz}{.sat}.<type: half>                      | d, a, b, c    | fp16 hfma
 fma.<rnd: rn>{.ftz}.relu.<type: half>                       | d, a, b, c    | fp16 hfma
 fma.<rnd: rn>{.relu}.<type: bhalf>                          | d, a, b, c    | fp16 hfma
-neg{.ftz}.<type: half bhalf>                                | d, a
-abs{.ftz}.<type: half bhalf>                                | d, a
-min{.ftz}{.NaN}.<type: half bhalf>                          | d, a, b
-max{.ftz}{.NaN}.<type: half bhalf>                          | d, a, b
-ex2.<mode: approx>{.ftz}.<type: half bhalf>                 | d, a          | sfu special
+neg{.ftz}.<type: half>                                      | d, a
+neg.<type: bhalf>                                           | d, a
+abs{.ftz}.<type: half>                                      | d, a
+abs.<type: bhalf>                                           | d, a
+min{.ftz}{.NaN}.<type: half>                                | d, a, b
+min{.NaN}.<type: bhalf>                                     | d, a, b
+max{.ftz}{.NaN}.<type: half>                                | d, a, b
+max{.NaN}.<type: bhalf>                                     | d, a, b
+ex2.<mode: approx>.<type: half>                             | d, a          | sfu special
+ex2.<mode: approx>.ftz.<type: bhalf>                        | d, a          | sfu special
 tanh.<mode: approx>.<type: half bhalf>                      | d, a          | sfu special
 
 == comparison-and-selection-instructions | int integer
-set.<cmp: icmp>{.<bool>}.<type: u32 s32 f32>.<stype: value>   | d, a:s, b:s, c:pred?
+set.<cmp: eq ne>{.<bool>}.<type: u32 s32 f32>.<stype: bits>         | d, a:s, b:s, c:pred?
+set.<cmp: scmp>{.<bool>}.<type: u32 s32 f32>.<stype: s16 s32 s64>   | d, a:s, b:s, c:pred?
+set.<cmp: ucmp>{.<bool>}.<type: u32 s32 f32>.<stype: u16 u32 u64>   | d, a:s, b:s, c:pred?
 set.<cmp: fcmp>{.<bool>}{.ftz}.<type: u32 s32 f32>.<stype: f32 f64> | d, a:s, b:s, c:pred? | fp32 other
-setp.<cmp: icmp>{.<bool>}.<type: bits int>                  | p|q, a, b, c:pred?
+setp.<cmp: eq ne>{.<bool>}.<type: bits>                     | p|q, a, b, c:pred?
+setp.<cmp: scmp>{.<bool>}.<type: s16 s32 s64>               | p|q, a, b, c:pred?
+setp.<cmp: ucmp>{.<bool>}.<type: u16 u32 u64>               | p|q, a, b, c:pred?
 setp.<cmp: fcmp>{.<bool>}{.ftz}.<type: f32 f64>             | p|q, a, b, c:pred? | fp32 other
 selp.<type: value>                                            | d, a, b, c:pred    | int move
 slct.<type: value>.<stype: s32>                               | d, a, b, c:s       | int move
@@ -172,13 +183,22 @@ prefetchu.<mode: L1>                                        | [a]           | ls
 isspacep.<space: window>                                    | p, a:u64      | int other
 cvta.<space: window>.<type: u64>                            | d, a
 cvta.<mode: to>.<space: window>.<type: u64>                 | d, a
-cvt.<type: mem>.<stype: mem>                                | d, a:s        | convert conversion
-cvt{.ftz}.sat.<type: mem>.<stype: mem>                      | d, a:s        | convert conversion
-cvt.ftz.<type: mem>.<stype: mem>                            | d, a:s        | convert conversion
-cvt.<rnd: rnd rint>{.ftz}{.sat}.<type: mem f16>.<stype: mem f16 bf16> | d, a:s   | convert conversion
-cvt{.ftz}{.sat}.<type: f32 f64 f16>.<stype: f16 bf16>       | d, a:s        | convert conversion
+cvt{.sat}.<type: integer>.<stype: integer>                  | d, a:s        | convert conversion
+cvt.<rnd: rint>{.ftz}{.sat}.<type: integer>.<stype: f32>    | d, a:s        | convert conversion
+cvt.<rnd: rint>{.sat}.<type: integer>.<stype: f64 f16 bf16> | d, a:s        | convert conversion
+cvt.<rnd>{.sat}.<type: f16 f32 f64>.<stype: integer>        | d, a:s        | convert conversion
+cvt.<rnd>.<type: bf16>.<stype: integer f16 f64>             | d, a:s        | convert conversion
+cvt{.ftz}{.sat}.<type: f64>.<stype: f32>                    | d, a:s        | convert conversion
+cvt{.ftz}{.sat}.<type: f32>.<stype: f16>                    | d, a:s        | convert conversion
+cvt{.sat}.<type: f64>.<stype: f16>                          | d, a:s        | convert conversion
+cvt.<type: f32 f64>.<stype: bf16>                           | d, a:s        | convert conversion
+cvt.<rnd>{.ftz}{.sat}.<type: f32>.<stype: f64>              | d, a:s        | convert conversion
+cvt.<rnd>{.ftz}{.sat}.<type: f16>.<stype: f32>              | d, a:s        | convert conversion
+cvt.<rnd>{.sat}.<type: f16>.<stype: f64>                    | d, a:s        | convert conversion
+cvt{.<rnd: rint>}{.ftz}{.sat}.<type: f32>.<stype: f32>      | d, a:s        | convert conversion
+cvt{.<rnd: rint>}{.sat}.<type: f64>.<stype: f64>            | d, a:s        | convert conversion
+cvt{.<rnd: rint>}{.sat}.<type: f16>.<stype: f16>            | d, a:s        | convert conversion
 cvt.<rnd: rn rz>{.relu}.<type: bf16 f16>.<stype: f32>       | d, a:s        | convert conversion
-cvt.<rnd: rn rz rni rzi rmi rpi>.<type: bf16>.<stype: bf16 f16 u8 s8 u16 s16 u32 s32 u64 s64> | d, a:s | convert conversion
 cvt.<rnd: rn rz>{.relu}.<type: f16x2 bf16x2>.<stype: f32>   | d, a:s, b:s   | convert conversion
 cvt.<rnd: rna>.<type: tf32>.<stype: f32>                    | d:b32, a:s    | convert conversion
 
