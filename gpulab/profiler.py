@@ -123,7 +123,7 @@ def _run_rung(problem: Problem, rung: Rung, language: str, device: Device) -> Ru
         return RungResult(rung.name, language, False, float("inf"), str(error), None)
     launches = tuple(launch for one in profiles for launch in one.launches)
     verdict = problem.judge(attempt.arrays)
-    together = Profile(launches, profiles[0]._given_notes)
+    together = Profile(launches, profiles[0].remarks)
     return RungResult(rung.name, language, verdict.correct, verdict.max_error, verdict.message, together)
 
 

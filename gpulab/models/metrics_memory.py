@@ -198,11 +198,21 @@ def _cache_rows() -> list[Metric]:
     return [Metric(name, unit, meaning, "modeled", value, "no global loads") for name, unit, meaning, value in rows]
 
 
+def _data_stage() -> Metric:
+    return Metric(
+        "l1tex__data_pipe_lsu_wavefronts.sum",
+        "wavefront",
+        "passes of the L1 data stage for global, shared and local accesses, by the bank rule",
+        "emulated",
+        lambda s: s.tally.total("wavefronts"),
+    )
+
+
 def memory_rows() -> list[Metric]:
     """The rows of this module."""
     rows = [row for op in OPERATIONS for row in _global_rows(op)]
     rows += [row for op in ("ld", "st") for row in _efficiency_rows(op)]
     rows += [row for op in ("ld", "st") for row in _local_rows(op)]
     rows += _shared_rows("_op_ld", ("load",), "loads") + _shared_rows("_op_st", ("store",), "stores")
-    rows += _shared_rows("", (), "accesses")
+    rows += [*_shared_rows("", (), "accesses"), _data_stage()]
     return [*rows, _shared_instructions("ld"), _shared_instructions("st"), *_source_rows(), *_cache_rows()]

@@ -41,7 +41,7 @@ class Profile:
         self.launches = launches
         self.gpu: Gpu = launches[0].gpu
         self._main = max(launches, key=lambda launch: launch.time.seconds)
-        self._given_notes = notes
+        self.remarks = notes
         self.notes = (*notes, *_notes(self._main))
 
     # ---- what ran
@@ -145,7 +145,7 @@ class Profile:
             If that GPU could not hold a block of it.
         """
         other = find_gpu(gpu)
-        return Profile(tuple(judge(launch.record, other) for launch in self.launches), self._given_notes)
+        return Profile(tuple(judge(launch.record, other) for launch in self.launches), self.remarks)
 
     # ---- how it shows itself
 

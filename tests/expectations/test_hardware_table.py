@@ -207,3 +207,87 @@ def test_row_22_float_transposition_through_a_tile_of_34() -> None:
     assert found.metrics[f"l1tex__data_pipe_lsu_wavefronts_{SHARED}_ld.sum"] == 524_288
     assert found.metrics[f"l1tex__data_pipe_lsu_wavefronts_{SHARED}_st.sum"] == 524_288
     assert found.metrics["l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"] == 0
+
+
+# ---- single requests
+
+ONE_WARP = """
+extern "C" __global__ void read(const float *x, float *y, int stride, int offset, int first, int last)
+{
+    int i = threadIdx.x;
+    if (first <= i && i < last)
+        y[i] = x[i * stride + offset];
+}
+"""
+
+
+def one_warp(stride: int, offset: int = 0, first: int = 0, last: int = 32) -> Profile:
+    x, y = np.zeros(1 << 13, np.float32), np.zeros(32, np.float32)
+    values = [np.int32(value) for value in (stride, offset, first, last)]
+    return gpulab.profile(gpulab.RawKernel(ONE_WARP, "read")[1, 32], x, y, *values, gpu="A100")
+
+
+def test_row_31_sectors_follow_the_lanes_that_are_on() -> None:
+    # NVIDIA forum 312884: all lanes off, one lane, 32 lanes in 32 lines.
+    sectors = f"l1tex__t_sectors_{LD}.sum"
+    assert one_warp(1, last=0).metrics[sectors] == one_warp(1, last=0).metrics[f"l1tex__t_requests_{LD}.sum"] == 0
+    assert one_warp(1, first=7, last=8).metrics[sectors] == 1
+    assert one_warp(32).metrics[sectors] == 32
+
+
+@pytest.mark.parametrize(
+    ("stride", "offset", "sectors"), [(1, 0, 4), (1, 1, 5), (2, 0, 8), (8, 0, 32), (11, 3, 32), (0, 0, 1)]
+)
+def test_row_32_sectors_of_the_best_practices_guide(stride: int, offset: int, sectors: int) -> None:
+    assert per_request(one_warp(stride, offset), "ld") == sectors
+    if (stride, offset) == (2, 0):
+        assert efficiency(one_warp(stride), "ld") == 50
+
+
+STRIDES = """
+template <typename T> __device__ void walk(const T *a, T *out, int stride)
+{
+    const T *b = a + (threadIdx.x % 64) * stride;
+    T sum = b[0] + b[4] + b[8] + b[12] + b[20] + b[16] + b[24] + b[28];
+    if (sum == T(0.3))
+        *out = sum;
+}
+extern "C" __global__ void floats(const float *a, float *out, int stride) { walk(a, out, stride); }
+extern "C" __global__ void doubles(const double *a, double *out, int stride) { walk(a, out, stride); }
+"""
+
+
+def wavefronts_per_load(name: str, dtype: type, stride: int) -> float:
+    a, out = np.zeros(64 * stride + 32, dtype), np.zeros(1, dtype)
+    found = gpulab.profile(gpulab.RawKernel(STRIDES, name)[2, 1024], a, out, np.int32(stride), gpu="A100")
+    assert found.metrics[f"l1tex__t_requests_{LD}.sum"] == 2 * 32 * 8
+    return found.metrics["l1tex__data_pipe_lsu_wavefronts.sum"] / (2 * 32 * 8)
+
+
+@pytest.mark.parametrize(
+    ("stride", "wavefronts"),
+    [
+        (0, 1),
+        (1, 1),
+        (3, 1),
+        (5, 1),
+        (31, 1),
+        (33, 1),
+        (2, 2),
+        (6, 2),
+        (4, 4),
+        (12, 4),
+        (8, 8),
+        (24, 8),
+        (16, 16),
+        (48, 16),
+    ]
+    + [(32, 32), (64, 32)],
+)
+def test_row_34_wavefronts_of_strided_float_loads(stride: int, wavefronts: int) -> None:
+    assert wavefronts_per_load("floats", np.float32, stride) == wavefronts
+
+
+@pytest.mark.parametrize(("stride", "wavefronts"), [(1, 2), (2, 4), (3, 2), (4, 8), (8, 16), (16, 32)])
+def test_row_35_wavefronts_of_strided_double_loads(stride: int, wavefronts: int) -> None:
+    assert wavefronts_per_load("doubles", np.float64, stride) == wavefronts
