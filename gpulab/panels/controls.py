@@ -71,6 +71,8 @@ class Sliders:
         self._stops = {parameter.name: stops(parameter, values[parameter.name]) for parameter in parameters}
         self._followers = [(parameter.name, parameter.follows) for parameter in parameters if parameter.follows]
         self._meanings = {parameter.name: parameter.meaning for parameter in parameters}
+        # In units of the letter size, a little more than the longest name needs: else it would be cut off.
+        self._label_width = f"{0.65 * max(map(len, self._stops)) + 0.5:g}em"
         self._hints = {parameter.name: ipywidgets.HTML() for parameter in parameters}
         self.by_name = {name: self._slider(name, values[name]) for name in self._stops}
         self._offer()
@@ -89,7 +91,7 @@ class Sliders:
 
     def _slider(self, name: str, value: Value) -> ipywidgets.SelectionSlider:
         options = [(shown(stop), stop) for stop in self._stops[name]]
-        style = {"description_width": "4.5em"}
+        style = {"description_width": self._label_width}
         layout = ipywidgets.Layout(width="98%")
         return ipywidgets.SelectionSlider(options=options, value=value, description=name, style=style, layout=layout)
 
@@ -118,9 +120,15 @@ class Sliders:
                 value = slider.value
                 slider.options = options
                 slider.value = value
-            hint = html.escape(self._meanings[name] + (f". {reason}" if reason else "")).replace("`", "")
-            self._hints[name].value = f'<div class="gpulab-hint">{hint}</div>'
+            self._hints[name].value = self._hint(self._meanings[name] + (f". {reason}" if reason else ""))
         self._quiet = False
+
+    def _hint(self, text: str) -> str:
+        """An explanation, set below the slider rather than below its name."""
+        plain = html.escape(text).replace("`", "")
+        return (
+            f'<div style="padding-left:calc({self._label_width} + 12px)"><div class="gpulab-hint">{plain}</div></div>'
+        )
 
     def _fitting(self, name: str) -> tuple[list[Value], str]:
         """The stops that fit the other values, and why the first of the others does not."""

@@ -190,7 +190,9 @@ def _draw_roof(ax: Canvas, roof: _Slope, taken: list[Spot]) -> None:
             default=math.inf,
         )
 
-    part = max((0.5, 0.6, 0.4, 0.7, 0.3, 0.8, 0.2), key=room)
+    margin = half / math.dist(*roof.line)  # the name must not stick out at either end
+    fitting = [part for part in (0.5, 0.6, 0.4, 0.7, 0.3, 0.8, 0.2) if margin <= part <= 1 - margin]
+    part = max(fitting or [0.5], key=room)
     at = roof.ends[0] * (roof.ends[1] / roof.ends[0]) ** part
     turn = math.degrees(angle)
     note(ax, roof.label, (at, at * roof.rate), offset, ha="center", rotation=turn, fontweight="bold")

@@ -148,3 +148,12 @@ def test_spans_are_whole_decades_with_room(values, span):
 
 def test_ticks_are_plain_numbers():
     assert [label for _, label in decade_ticks((0.01, 10_000))] == ["0.01", "0.1", "1", "10", "100", "1,000", "10,000"]
+
+
+def test_names_of_roofs_do_not_stick_out_of_short_roofs():
+    steep = record("FLOP", MATMUL.ceilings[0], kernel("naive", 150e9, 40, 2.5), kernel("tiled", 1700e9, 42, 7.5))
+    ax = plot_roofline(steep)
+    ax.figure.draw_without_rendering()
+    frame = ax.get_window_extent()
+    for text in ax.texts:
+        assert text.get_window_extent().x0 >= frame.x0 - 1, text.get_text()
