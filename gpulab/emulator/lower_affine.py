@@ -12,7 +12,7 @@ from gpulab.emulator.ir import Builder, Value, bits_of, constant
 from gpulab.emulator.lower_control import bail_unless
 from gpulab.emulator.lower_table import ELEMENTS
 from gpulab.emulator.lower_values import Affine, State
-from gpulab.emulator.shapes import VECTOR, is_sign_shift
+from gpulab.emulator.shapes import VECTOR, is_sign_mask, is_sign_shift
 from gpulab.ptx.syntax import Group, Register
 
 Stride = Value | int
@@ -227,10 +227,25 @@ def corners(state: State, value: Affine) -> list[Value]:
 
 @_rule("shr")
 def _shr(state: State, sources: list[Value | Affine]) -> Value | None:
-    value, b = sources[0], state.b
+    value = sources[0]
     if not isinstance(value, Affine) or not is_sign_shift(state.form, state.instruction.operands[2]):
         return None
-    bits = bits_of(value.base.type)
+    _require_one_sign(state, value)
+    return state.b.ashr(value.base, bits_of(value.base.type) - 1)
+
+
+@_rule("and")
+def _and(state: State, sources: list[Value | Affine]) -> Value | None:
+    value = sources[0]
+    if not isinstance(value, Affine) or not is_sign_mask(state.form, state.instruction.operands[2]):
+        return None
+    _require_one_sign(state, value)
+    return state.b.and_(value.base, -(1 << (bits_of(value.base.type) - 1)))
+
+
+def _require_one_sign(state: State, value: Affine) -> None:
+    """Bail out unless all lanes have the sign of lane 0."""
+    b, bits = state.b, bits_of(value.base.type)
     for stride in value.strides:
         # So small that 31 steps cannot go round and come back to the same sign.
         if isinstance(stride, Value):
@@ -238,4 +253,3 @@ def _shr(state: State, sources: list[Value | Affine]) -> Value | None:
             bail_unless(state, small)
     for corner in corners(state, value):
         bail_unless(state, b.is_("sge", b.xor(corner, value.base), 0))
-    return b.ashr(value.base, bits - 1)

@@ -314,6 +314,16 @@ def is_sign_shift(form: Form, amount: Operand) -> bool:
     return form.type in ("s32", "s64") and isinstance(amount, Immediate) and amount.value >= bits - 1
 
 
+def is_sign_mask(form: Form, mask: Operand) -> bool:
+    """Whether an `and` leaves nothing but the sign (Numba's wrap-around of indices into shared arrays)."""
+    bits = 8 * TYPE_BYTES[form.type or "b8"]
+    return bits >= 32 and isinstance(mask, Immediate) and int(mask.value) % (1 << bits) == 1 << (bits - 1)
+
+
+def _and(form: Form, sources: list[Operand], shapes: list[Shape]) -> Shape:
+    return UNIFORM if is_sign_mask(form, sources[1]) else VECTOR
+
+
 def _shr(form: Form, sources: list[Operand], shapes: list[Shape]) -> Shape:
     return UNIFORM if is_sign_shift(form, sources[1]) else VECTOR
 
@@ -339,6 +349,7 @@ _RULES = {
     "mad": _mad,
     "shl": _shl,
     "shr": _shr,
+    "and": _and,
     "cvt": _cvt,
     "selp": _selp,
 }
