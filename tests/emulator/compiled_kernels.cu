@@ -104,3 +104,9 @@ extern "C" __global__ void spin(volatile int *flag) {
     while (flag[0] == 0);
     flag[1] = 1;
 }
+
+// The sign bit of an affine value: one for all lanes of a warp, until a warp has lanes of both signs.
+extern "C" __global__ void sign_bits(unsigned *out, int origin) {
+    int x = threadIdx.x - origin;
+    out[threadIdx.x] = (x & 0x80000000u) >> 5 | (x >> 31 & 7);
+}

@@ -46,6 +46,8 @@ CASES = {
     "iterate": ("iterate", [_zeros(600, np.int32), 30, 20], (2, 2), (16, 16)),
     "stencil": ("stencil", [_floats(100), _zeros(100), 100], 2, 64),
     "choose": ("choose", [_integers(100, 128), _zeros(128, np.int32)], 2, 64),
+    "sign_bits, all negative": ("sign_bits", [_zeros(64, np.uint32), 100], 1, 64),
+    "sign_bits, both in one warp": ("sign_bits", [_zeros(64, np.uint32), 40], 1, 64),
     "spill": ("spill", [_integers(100, 64), _zeros(64, np.float64)], 1, 64),
 }
 
