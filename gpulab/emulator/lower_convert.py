@@ -50,7 +50,10 @@ def _integer_to_half(b: Builder, form: Form, target: str, wide: Value, signed: b
     # Rounded to odd on the way, so that the second rounding is the only one that counts.
     near = b.cast("sitofp" if signed else "uitofp", wide, "double")
     if target == "bf16":
-        high = b.cast("sitofp" if signed else "uitofp", b.shl(b.lshr(wide, 11) if not signed else b.ashr(wide, 11), 11), "double")
+        # Cut off towards zero, so that the sticky bit below makes the magnitude right for either sign.
+        start = b.add(wide, b.and_(b.ashr(wide, 63), 2047)) if signed else wide
+        cut = b.shl(b.ashr(start, 11) if signed else b.lshr(start, 11), 11)
+        high = b.cast("sitofp" if signed else "uitofp", cut, "double")
         sticky = b.is_("ne", b.and_(wide, 2047), 0)
         large = b.compare("oge", b.intrinsic("llvm.fabs", near), constant("double", (1023 + 53) << 52))
         odd = b.bitcast(b.or_(b.bitcast(high, "i64"), b.resize(sticky, "i64")), "double")

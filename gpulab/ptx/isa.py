@@ -32,8 +32,12 @@ SETS = {
     "bhalf": "bf16 bf16x2",
     "scope": "cta cluster gpu sys",
     "scope2": "cta cluster gpu sys",
-    "sem": "weak volatile relaxed acquire release acq_rel",
+    "asem": "relaxed acquire release acq_rel",
+    "rsem": "relaxed release",
     "window": "global shared shared::cta local const param",
+    "source": "global shared shared::cta local const param param::entry param::func",
+    "sink": "global shared shared::cta local param param::func",
+    "common": "global shared shared::cta",
     "evict": "L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate",
     "prefetch": "L2::64B L2::128B L2::256B",
 }
@@ -142,11 +146,13 @@ tanh.<mode: approx>.<type: half bhalf>                      | d, a          | sf
 set.<cmp: eq ne>{.<bool>}.<type: u32 s32 f32>.<stype: bits>         | d, a:s, b:s, c:pred?
 set.<cmp: scmp>{.<bool>}.<type: u32 s32 f32>.<stype: s16 s32 s64>   | d, a:s, b:s, c:pred?
 set.<cmp: ucmp>{.<bool>}.<type: u32 s32 f32>.<stype: u16 u32 u64>   | d, a:s, b:s, c:pred?
-set.<cmp: fcmp>{.<bool>}{.ftz}.<type: u32 s32 f32>.<stype: f32 f64> | d, a:s, b:s, c:pred? | fp32 other
+set.<cmp: fcmp>{.<bool>}{.ftz}.<type: u32 s32 f32>.<stype: f32>     | d, a:s, b:s, c:pred? | fp32 other
+set.<cmp: fcmp>{.<bool>}.<type: u32 s32 f32>.<stype: f64>           | d, a:s, b:s, c:pred? | fp64 other
 setp.<cmp: eq ne>{.<bool>}.<type: bits>                     | p|q, a, b, c:pred?
 setp.<cmp: scmp>{.<bool>}.<type: s16 s32 s64>               | p|q, a, b, c:pred?
 setp.<cmp: ucmp>{.<bool>}.<type: u16 u32 u64>               | p|q, a, b, c:pred?
-setp.<cmp: fcmp>{.<bool>}{.ftz}.<type: f32 f64>             | p|q, a, b, c:pred? | fp32 other
+setp.<cmp: fcmp>{.<bool>}{.ftz}.<type: f32>                 | p|q, a, b, c:pred? | fp32 other
+setp.<cmp: fcmp>{.<bool>}.<type: f64>                       | p|q, a, b, c:pred? | fp64 other
 selp.<type: value>                                            | d, a, b, c:pred    | int move
 slct.<type: value>.<stype: s32>                               | d, a, b, c:s       | int move
 slct{.ftz}.<type: value>.<stype: f32>                         | d, a, b, c:s       | int move
@@ -174,10 +180,17 @@ shr.<type: bits int>                                        | d, a, b:u32
 mov.<type: pred value>                                        | {d}, {a}
 shfl.sync.<mode: up down bfly idx>.<type: b32>              | d|p, a, b:u32, c:u32, e:u32 | lsu shuffle
 prmt.<type: b32>{.<mode: f4e b4e rc8 ecl ecr rc16>}         | d, a, b, c    | int integer
-ld{.<sem>}{.<scope>}{.<space: window param::entry param::func>}{.<cache: ca cg cs lu cv>}{.<evict>}{.<prefetch>}{.<vec>}.<type: mem> | (d), [a] | lsu load
-ld.<space: global>{.<cache: ca cg cs>}.nc{.<evict>}{.<prefetch>}{.<vec>}.<type: mem> | (d), [a] | lsu load
+ld{.<sem: weak>}{.<space: source>}{.<cache: ca cg cs lu cv>}{.<prefetch>}{.<vec>}.<type: mem> | (d), [a] | lsu load
+ld{.<sem: weak>}{.<space: source>}.<evict>{.<prefetch>}{.<vec>}.<type: mem>  | (d), [a]      | lsu load
+ld.<sem: volatile>{.<space: source>}{.<prefetch>}{.<vec>}.<type: mem>        | (d), [a]      | lsu load
+ld.<sem: relaxed acquire>.<scope>{.<space: common>}{.<evict>}{.<prefetch>}{.<vec>}.<type: mem> | (d), [a] | lsu load
+ld.<space: global>{.<cache: ca cg cs>}.nc{.<prefetch>}{.<vec>}.<type: mem>   | (d), [a]      | lsu load
+ld.<space: global>.nc.<evict>{.<prefetch>}{.<vec>}.<type: mem>               | (d), [a]      | lsu load
 ldu{.<space: global>}{.<vec>}.<type: mem>                   | (d), [a]      | lsu load
-st{.<sem>}{.<scope>}{.<space: window param::func>}{.<cache: wb cg cs wt>}{.<evict>}{.<vec>}.<type: mem> | [a], (b) | lsu store
+st{.<sem: weak>}{.<space: sink>}{.<cache: wb cg cs wt>}{.<vec>}.<type: mem>  | [a], (b)      | lsu store
+st{.<sem: weak>}{.<space: sink>}.<evict>{.<vec>}.<type: mem>                 | [a], (b)      | lsu store
+st.<sem: volatile>{.<space: sink>}{.<vec>}.<type: mem>                       | [a], (b)      | lsu store
+st.<sem: relaxed release>.<scope>{.<space: common>}{.<evict>}{.<vec>}.<type: mem> | [a], (b) | lsu store
 prefetch{.<space: global local>}.<mode: L1 L2>              | [a]           | lsu other
 prefetchu.<mode: L1>                                        | [a]           | lsu other
 isspacep.<space: window>                                    | p, a:u64      | int other
@@ -185,9 +198,10 @@ cvta.<space: window>.<type: u64>                            | d, a
 cvta.<mode: to>.<space: window>.<type: u64>                 | d, a
 cvt{.sat}.<type: integer>.<stype: integer>                  | d, a:s        | convert conversion
 cvt.<rnd: rint>{.ftz}{.sat}.<type: integer>.<stype: f32>    | d, a:s        | convert conversion
-cvt.<rnd: rint>{.sat}.<type: integer>.<stype: f64 f16 bf16> | d, a:s        | convert conversion
+cvt.<rnd: rint>{.sat}.<type: integer>.<stype: f64 f16>      | d, a:s        | convert conversion
+cvt.<rnd: rint>{.sat}.<type: int>.<stype: bf16>             | d, a:s        | convert conversion
 cvt.<rnd>{.sat}.<type: f16 f32 f64>.<stype: integer>        | d, a:s        | convert conversion
-cvt.<rnd>.<type: bf16>.<stype: integer f16 f64>             | d, a:s        | convert conversion
+cvt.<rnd>.<type: bf16>.<stype: int f16 f64>                 | d, a:s        | convert conversion
 cvt{.ftz}{.sat}.<type: f64>.<stype: f32>                    | d, a:s        | convert conversion
 cvt{.ftz}{.sat}.<type: f32>.<stype: f16>                    | d, a:s        | convert conversion
 cvt{.sat}.<type: f64>.<stype: f16>                          | d, a:s        | convert conversion
@@ -219,15 +233,15 @@ barrier{.cta}.<mode: red>.<op: and or>{.aligned}.<type: pred> | p, a:u32, c:pred
 bar.<mode: warp>.sync                                       | a:u32         | control vote
 membar.<scope: cta gl sys>                                  |               | lsu other
 fence{.<sem: sc acq_rel>}.<scope>                           |               | lsu other
-atom{.<sem>}{.<scope>}{.<space: global shared shared::cta>}{.<scope2>}.<op: and or xor exch>.<type: b32 b64> | d, [a], b | lsu atomic
-atom{.<sem>}{.<scope>}{.<space: global shared shared::cta>}{.<scope2>}.<op: cas>.<type: bits> | d, [a], b, c | lsu atomic
-atom{.<sem>}{.<scope>}{.<space: global shared shared::cta>}{.<scope2>}.<op: add>.<type: u32 s32 u64 f32 f64> | d, [a], b | lsu atomic
-atom{.<sem>}{.<scope>}{.<space: global shared shared::cta>}{.<scope2>}.<op: inc dec>.<type: u32> | d, [a], b | lsu atomic
-atom{.<sem>}{.<scope>}{.<space: global shared shared::cta>}{.<scope2>}.<op: min max>.<type: u32 s32 u64 s64> | d, [a], b | lsu atomic
-red{.<sem>}{.<scope>}{.<space: global shared shared::cta>}{.<scope2>}.<op: and or xor>.<type: b32 b64> | [a], b | lsu reduction
-red{.<sem>}{.<scope>}{.<space: global shared shared::cta>}{.<scope2>}.<op: add>.<type: u32 s32 u64 f32 f64> | [a], b | lsu reduction
-red{.<sem>}{.<scope>}{.<space: global shared shared::cta>}{.<scope2>}.<op: inc dec>.<type: u32> | [a], b | lsu reduction
-red{.<sem>}{.<scope>}{.<space: global shared shared::cta>}{.<scope2>}.<op: min max>.<type: u32 s32 u64 s64> | [a], b | lsu reduction
+atom{.<sem: asem>}{.<scope>}{.<space: common>}{.<scope2>}.<op: and or xor exch>.<type: b32 b64> | d, [a], b | lsu atomic
+atom{.<sem: asem>}{.<scope>}{.<space: common>}{.<scope2>}.<op: cas>.<type: bits> | d, [a], b, c | lsu atomic
+atom{.<sem: asem>}{.<scope>}{.<space: common>}{.<scope2>}.<op: add>.<type: u32 s32 u64 f32 f64> | d, [a], b | lsu atomic
+atom{.<sem: asem>}{.<scope>}{.<space: common>}{.<scope2>}.<op: inc dec>.<type: u32> | d, [a], b | lsu atomic
+atom{.<sem: asem>}{.<scope>}{.<space: common>}{.<scope2>}.<op: min max>.<type: u32 s32 u64 s64> | d, [a], b | lsu atomic
+red{.<sem: rsem>}{.<scope>}{.<space: common>}{.<scope2>}.<op: and or xor>.<type: b32 b64> | [a], b | lsu reduction
+red{.<sem: rsem>}{.<scope>}{.<space: common>}{.<scope2>}.<op: add>.<type: u32 s32 u64 f32 f64> | [a], b | lsu reduction
+red{.<sem: rsem>}{.<scope>}{.<space: common>}{.<scope2>}.<op: inc dec>.<type: u32> | [a], b | lsu reduction
+red{.<sem: rsem>}{.<scope>}{.<space: common>}{.<scope2>}.<op: min max>.<type: u32 s32 u64 s64> | [a], b | lsu reduction
 vote.sync.<mode: all any uni>.<type: pred>                  | p, a, e:u32   | control vote
 vote.sync.<mode: ballot>.<type: b32>                        | d, a:pred, e:u32 | control vote
 match.<mode: any>.sync.<type: b32 b64>                      | d:b32, a, e:u32 | control vote

@@ -32,6 +32,7 @@ FLOPS_OF_KIND = {"fadd": 1, "fmul": 1, "ffma": 2, "dadd": 1, "dmul": 1, "dfma": 
 CARRY = "%carry"
 """The carry flag of `add.cc` and its kin, a predicate register to all that follows the parser."""
 
+MAX_ACCESS_BYTES = 16
 _MEMORY_KINDS = ("load", "store", "atomic", "reduction")
 _WIDER = {"u16": "u32", "u32": "u64", "s16": "s32", "s32": "s64"}
 
@@ -205,9 +206,16 @@ def _form(opcode: str, modifiers: tuple[str, ...]) -> Form | None:
     spelling = ".".join((opcode, *modifiers))
     for row in rows().get(opcode, ()):
         match = row.pattern.fullmatch(spelling)
-        if match:
+        if match and _is_possible(match.groupdict()):
             return _make_form(row, opcode, modifiers, match.groupdict())
     return None
+
+
+def _is_possible(choices: dict[str, str | None]) -> bool:
+    """Whether choices that a row leaves open go together: at most 16 bytes a lane, and one scope."""
+    vector, type_name = choices.get("vec"), choices.get("type")
+    fits = not (vector == "v4" and type_name and TYPE_BYTES[type_name] > MAX_ACCESS_BYTES // 4)
+    return fits and not (choices.get("scope") and choices.get("scope2"))
 
 
 def _make_form(row: Row, opcode: str, modifiers: tuple[str, ...], choices: dict[str, str | None]) -> Form:

@@ -1,0 +1,55 @@
+"""Every form of the instruction table, spelled out: opcode times types times modifiers, with operands that fit."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+
+from gpulab.ptx.isa import SETS
+from gpulab.ptx.opcodes import Form, Row, _form, rows
+
+_PART = re.compile(r"\{([^{}]*)\}|<([^<>]*)>|[^{}<>]+")
+
+
+def spellings(row: Row) -> list[str]:
+    """All spellings of a row, e.g. ``add.sat.s32``."""
+    every = ("".join(parts) for parts in itertools.product(*_alternatives(row.syntax)))
+    return [spelling for spelling in every if _find(spelling) is not None]
+
+
+def _alternatives(syntax: str) -> list[list[str]]:
+    found: list[list[str]] = []
+    for match in _PART.finditer(syntax):
+        optional, choice = match[1], match[2]
+        if optional is not None:
+            found.append(["", *("".join(parts) for parts in itertools.product(*_alternatives(optional)))])
+        elif choice is not None:
+            name, _, words = choice.partition(":")
+            found.append(" ".join(SETS.get(word, word) for word in (words or name).split()).split())
+        else:
+            found.append([match[0]])
+    return found
+
+
+def sample(row: Row, limit: int) -> list[str]:
+    """At most so many spellings of a row, the same ones each time."""
+    every = spellings(row)
+    return every if len(every) <= limit else random.Random(row.syntax).sample(every, limit)
+
+
+def _find(spelling: str) -> Form | None:
+    opcode, *modifiers = spelling.split(".")
+    return _form(opcode, tuple(modifiers))
+
+
+def form_of(spelling: str) -> Form:
+    """The form of a spelling, its operands aside."""
+    found = _find(spelling)
+    assert found is not None, f"the table does not find its own {spelling}"
+    return found
+
+
+def all_rows() -> list[Row]:
+    """The rows of the table, in its order."""
+    return [row for entries in rows().values() for row in entries]
