@@ -74,7 +74,7 @@ class Comparison:
         rows = tuple(self._row(rung) for rung in self.rungs)
         settings = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
         notes = (
-            f"Times are {self._sources()}; a speed-up divides two times of the same kind. "
+            f"Times are {self._sources()}, counts emulated; a speed-up divides two times of the same kind. "
             "ld and st: sectors per request of global memory.",
             *(f"{rung.name}: {rung.message}" for rung in self.rungs if rung.message),
         )

@@ -157,7 +157,12 @@ class Profile:
     def table(self) -> Table:
         """The six lines as a table; `print(profile)` and a notebook show it."""
         columns = ("", "value", "ideal", "verdict", "why", "remedy")
-        return Table(self._title(), columns, tuple(row.cells for row in self.summary), self.notes, below=5)
+        notes = (self._provenance(), *self.notes)
+        return Table(self._title(), columns, tuple(row.cells for row in self.summary), notes, below=5)
+
+    def _provenance(self) -> str:
+        counts = "Nothing was counted" if self.sources is None else "Counts are emulated, exact for the PTX"
+        return f"{counts}; the time is {self.time.source}."
 
     def _title(self) -> str:
         clock = f" at {self.time.clock_hz / 1e9:.2f} GHz" if self.time.clock_hz else ""
