@@ -40,7 +40,9 @@ class Assembled:
     reason : str or None
         Why the numbers are None: the assembler is missing.
     cubin : bytes or None
-        The machine code as an ELF image.
+        The machine code of the whole module as an ELF image.
+    kernel : str or None
+        Name of the kernel in it; None for the only one.
     """
 
     compute_capability: tuple[int, int]
@@ -51,10 +53,11 @@ class Assembled:
     stack_bytes: int | None = None
     reason: str | None = None
     cubin: bytes | None = None
+    kernel: str | None = None
 
     @property
     def sass(self) -> str | None:
-        """SASS with source lines as text, or None where it cannot be made; `sass_reason` says why."""
+        """SASS of the kernel with source lines as text, or None where it cannot be made; `sass_reason` says why."""
         return self._disassembled[0]
 
     @property
@@ -66,7 +69,8 @@ class Assembled:
     def _disassembled(self) -> tuple[str | None, str | None]:
         if self.cubin is None:
             return None, self.reason
-        return disassemble(self.cubin, self.compute_capability)
+        text, reason = disassemble(self.cubin, self.compute_capability)
+        return text and _section(text, self.kernel), reason
 
 
 def assemble(
@@ -92,7 +96,7 @@ def assemble(
         stored = _run_ptxas(path, text, capability, register_limit)
         cache.write(entry, stored)
     numbers = _resources(stored["log"], kernel)
-    return Assembled(capability, **numbers, cubin=base64.b64decode(stored["cubin"]))
+    return Assembled(capability, **numbers, cubin=base64.b64decode(stored["cubin"]), kernel=kernel)
 
 
 def disassemble(cubin: bytes, compute_capability: tuple[int, int]) -> tuple[str | None, str | None]:
@@ -109,6 +113,12 @@ def disassemble(cubin: bytes, compute_capability: tuple[int, int]) -> tuple[str 
         shown = ".".join(map(str, compute_capability))
         return None, f"nvdisasm cannot show code of compute capability {shown}: {done.stderr.strip()[:300]}"
     return done.stdout, None
+
+
+def _section(text: str, kernel: str | None) -> str:
+    """The part of a disassembly that is one kernel's code; all of it if there is no such part."""
+    found = re.search(rf"^//-+ \.text\.{re.escape(kernel or '')}\s.*?(?=^//-+ |\Z)", text, re.MULTILINE | re.DOTALL)
+    return found[0] if kernel and found else text
 
 
 def _run_ptxas(path: Path, text: str, capability: tuple[int, int], register_limit: int | None) -> dict[str, Any]:

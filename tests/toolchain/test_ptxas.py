@@ -48,6 +48,12 @@ def test_sass_has_the_users_lines() -> None:
     assert 'tile.cu", line 6' in assembled.sass
 
 
+def test_sass_is_that_of_the_kernel_asked_for() -> None:
+    first = nvrtc.compile_kernel(SHARED, "first").assembled.sass
+    assert "STG" in first and ".text.first" in first
+    assert "BAR.SYNC" not in first and ".text.tile" not in first
+
+
 def test_old_gpus_have_numbers_but_a_reason_instead_of_sass() -> None:
     assembled = nvrtc.compile_kernel(SHARED, "tile", (), (7, 0)).assembled
     assert assembled.registers_per_thread > 0
