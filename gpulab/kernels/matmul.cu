@@ -1,7 +1,7 @@
 // matmul: c = a b in float32, one element of c per thread. a is n x k, b is k x m, c is n x m, all row-major.
 
 #ifndef TILE
-#define TILE 32
+#define TILE 16
 #endif
 
 // threadIdx.x counts rows of c.
