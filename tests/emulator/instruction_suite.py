@@ -22,12 +22,13 @@ SIZES |= {"f16": 2, "bf16": 2, "f16x2": 4, "bf16x2": 4, "f32": 4, "f64": 8}
 FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 
 
-# The lane's number comes from memory: to an engine that knows strides the addresses then have none, which is the shortest
+# Each lane has a record of eight slots of 64 bits for each case: up to four sources, then up to two results.
+SLOTS = 8
+FIRST_RESULT = 4
+# The lane's place comes from memory: to an engine that knows strides the addresses then have none, which is the shortest
 # code for so many loads.
-PROLOGUE = """    ld.param.u64 %rd1, [k_param_0];
-    mov.u32 %r1, %tid.x;
-    mad.wide.u32 %rd2, %r1, 4, %rd1;
-    ld.global.u32 %r1, [%rd2+{}];
+PROLOGUE = f"""    ld.param.u64 %rd1, [records]; ld.param.u64 %rd2, [places];
+    mov.u32 %r1, %tid.x; mad.wide.u32 %rd2, %r1, 4, %rd2; ld.global.u32 %r1, [%rd2]; mad.wide.u32 %rd1, %r1, {8 * SLOTS}, %rd1;
 """
 
 
@@ -88,76 +89,61 @@ def is_nan(value: int, type_name: str) -> bool:
 @cache
 def outputs(engine: str, cases: tuple[Case, ...]) -> list[list[np.ndarray]]:
     """Run all cases in one kernel; for each the patterns of its results, 32 lanes."""
-    arrays, bodies = [], []
-    for case_ in cases:
-        bodies.append(_body(case_, len(arrays)))
-        arrays += [_column(case_, place, each) for place, each in enumerate(case_.sources)]
-        arrays += [np.zeros(LANES, f"u{SIZES[each]}") for each in case_.results]
-    arrays.append(np.arange(LANES, dtype=np.uint32))
-    pool = np.concatenate([_padded(array) for array in arrays])
-    offsets = np.cumsum([0, *(len(_padded(array)) for array in arrays)])
-    text = kernel("u64 k_param_0", PROLOGUE.format(offsets[-2]) + "".join(body.format(*offsets) for body in bodies))
-    run(engine, text, pool, options=RunOptions(count=False))
-    found, place = [], 0
-    for case_ in cases:
-        place += len(case_.sources)
-        results = []
-        for each in case_.results:
-            raw = pool[offsets[place] : offsets[place] + LANES * SIZES[each]]
-            results.append(raw.view(f"u{SIZES[each]}").copy())
-            place += 1
-        found.append(results)
-    return found
-
-
-def _padded(array: np.ndarray) -> np.ndarray:
-    raw = array.view(np.uint8)
-    return np.concatenate([raw, np.zeros(-len(raw) % 256, np.uint8)])
-
-
-def _column(case_: Case, place: int, type_name: str) -> np.ndarray:
-    """The input of each lane; lanes without a row repeat the last one."""
-    rows = [*case_.rows, *[case_.rows[-1]] * (LANES - len(case_.rows))]
-    return np.array([pattern(row[place], type_name) for row in rows], f"u{SIZES[type_name]}")
+    records = np.zeros((len(cases), LANES, SLOTS), np.uint64)
+    for record, case_ in zip(records, cases, strict=True):
+        # Lanes without a row repeat the last one.
+        rows = [*case_.rows, *[case_.rows[-1]] * (LANES - len(case_.rows))]
+        for slot, type_name in enumerate(case_.sources):
+            record[:, slot] = [pattern(row[slot], type_name) for row in rows]
+    bodies = "".join(_body(case_, 8 * SLOTS * LANES * number) for number, case_ in enumerate(cases))
+    text = kernel("u64 records, u64 places", PROLOGUE + bodies)
+    run(engine, text, records, np.arange(LANES, dtype=np.uint32), options=RunOptions(count=False))
+    return [
+        [record[:, FIRST_RESULT + slot] & (1 << 8 * SIZES[each]) - 1 for slot, each in enumerate(case_.results)]
+        for record, case_ in zip(records, cases, strict=True)
+    ]
 
 
 def _register(type_name: str) -> str:
-    return {1: "b16", 2: "b16", 4: "b32", 8: "b64"}[SIZES[type_name]]
+    return "pred" if type_name == "pred" else {1: "b16", 2: "b16", 4: "b32", 8: "b64"}[SIZES[type_name]]
 
 
-def _body(case_: Case, first: int) -> str:
-    """Load the sources, run the instruction, store the results; ``{n}`` is the offset of array n."""
-    names, lines = {}, ["{{"]
-    for place, (letter, each) in enumerate(zip("abcs", case_.sources, strict=False)):
-        names[letter] = f"%in{place}"
-        lines.append(_load(f"%in{place}", each, f"{{{first + place}}}"))
-    for place, (letter, each) in enumerate(zip("de", case_.results, strict=False)):
-        names[letter] = f"%out{place}"
-        kind = "pred" if each == "pred" else _register(each)
-        lines.append(f".reg .{kind} %out{place};")
+def _body(case_: Case, offset: int) -> str:
+    """Load the sources from the lane's record, run the instruction, store the results."""
+    lines = []
+    for slot in range(0, len(case_.sources), 2):
+        lines.append(f"ld.global.v2.b64 {{%rd{4 + slot}, %rd{5 + slot}}}, [%rd1+{offset + 8 * slot}];")
     text = case_.text
+    for slot, (letter, each) in enumerate(zip("abcs", case_.sources, strict=False)):
+        lines.append(f".reg .{_register(each)} %in{slot}; {_narrow(f'%in{slot}', f'%rd{4 + slot}', each)}")
+        text = text.replace("{" + letter + "}", f"%in{slot}")
     # From the inside out: "{{d}, {e}}" is a pack of two destinations.
-    for letter, name in names.items():
-        text = text.replace("{" + letter + "}", name)
-    lines.append(text.replace("{", "{{").replace("}", "}}"))
-    for place, each in enumerate(case_.results):
-        lines.append(_store(f"%out{place}", each, f"{{{first + len(case_.sources) + place}}}"))
-    return "    " + "\n    ".join([*lines, "}}"]) + "\n"
+    for slot, (letter, each) in enumerate(zip("de", case_.results, strict=False)):
+        lines.append(f".reg .{_register(each)} %out{slot};")
+        text = text.replace("{" + letter + "}", f"%out{slot}")
+    lines.append(text)
+    for slot, each in enumerate(case_.results):
+        lines.append(_widen(f"%rd{8 + slot}", f"%out{slot}", each))
+    stored = "b64 [%rd1+{}], %rd8" if len(case_.results) == 1 else "v2.b64 [%rd1+{}], {{%rd8, %rd9}}"
+    lines.append(f"st.global.{stored.format(offset + 8 * FIRST_RESULT)};")
+    return "    {\n    " + "\n    ".join(lines) + "\n    }\n"
 
 
-def _load(name: str, type_name: str, offset: str) -> str:
-    address = f"mad.wide.u32 %rd2, %r1, {SIZES[type_name]}, %rd1;"
+def _narrow(name: str, slot: str, type_name: str) -> str:
+    """A source from its slot; bytes are extended in their 16-bit register as a load extends them."""
     if type_name == "pred":
-        return f"{address} ld.global.u8 %rs1, [%rd2+{offset}]; .reg .pred {name}; setp.ne.b16 {name}, %rs1, 0;"
-    unsigned = f"{'s' if type_name == 's8' else 'u'}{8 * SIZES[type_name]}"
-    return f"{address} .reg .{_register(type_name)} {name}; ld.global.{unsigned} {name}, [%rd2+{offset}];"
+        return f"setp.ne.b64 {name}, {slot}, 0;"
+    if SIZES[type_name] == 8:
+        return f"mov.b64 {name}, {slot};"
+    return f"cvt.{'s' if type_name == 's8' else 'u'}{8 * SIZES[type_name]}.u64 {name}, {slot};"
 
 
-def _store(name: str, type_name: str, offset: str) -> str:
-    address = f"mad.wide.u32 %rd2, %r1, {SIZES[type_name]}, %rd1;"
+def _widen(slot: str, name: str, type_name: str) -> str:
     if type_name == "pred":
-        return f"{address} selp.b16 %rs1, 1, 0, {name}; st.global.u8 [%rd2+{offset}], %rs1;"
-    return f"{address} st.global.u{8 * SIZES[type_name]} [%rd2+{offset}], {name};"
+        return f"selp.b64 {slot}, 1, 0, {name};"
+    if SIZES[type_name] == 8:
+        return f"mov.b64 {slot}, {name};"
+    return f"cvt.u64.u{8 * SIZES[type_name]} {slot}, {name};"
 
 
 def check(engine: str, cases: tuple[Case, ...], index: int) -> None:
