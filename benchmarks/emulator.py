@@ -73,6 +73,27 @@ def time_rung(ladder: str, rung: str, language: str, repeats: int, **parameters:
     }
 
 
+def matmuls(options: argparse.Namespace) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Both matmuls in both languages, and in PoCL: the best of several rounds, in which they take turns.
+
+    Whatever else the machine does comes and goes; in turns it disturbs neither side only, and the best run the least.
+    """
+    rounds = [(_matmul_round(options), pocl(options)) for _ in range(options.rounds)]
+    ours = [min(rows, key=lambda row: row["seconds"]) for rows in zip(*(rows for rows, _ in rounds), strict=True)]
+    theirs = dict(rounds[0][1])
+    for rung in {"naive", "coalesced"} & set(theirs):
+        theirs[rung] = min((found[rung] for _, found in rounds), key=lambda row: float(row["seconds"]))
+    return ours, theirs
+
+
+def _matmul_round(options: argparse.Namespace) -> list[dict[str, Any]]:
+    return [
+        time_rung("matmul", rung, language, options.repeats, n=options.n, tile=options.tile)
+        for rung in ("naive", "coalesced")
+        for language in ("numba", "cuda")
+    ]
+
+
 def all_rungs(repeats: int) -> list[dict[str, Any]]:
     """Every rung of every ladder in every language, at default sizes."""
     return [
@@ -88,10 +109,11 @@ def simulator(n: int) -> dict[str, Any]:
     return _worker([sys.executable, str(HERE / "simulator_worker.py"), str(n)], {"NUMBA_ENABLE_CUDASIM": "1"})
 
 
-def pocl(python: str | None, n: int, tile: int, repeats: int) -> dict[str, Any]:
+def pocl(options: argparse.Namespace) -> dict[str, Any]:
     """The naive and the coalesced matmul in PoCL; without it, how to get it."""
+    sizes = [str(number) for number in (options.n, options.tile, options.repeats)]
     try:
-        return _worker([python or sys.executable, str(HERE / "pocl_worker.py"), str(n), str(tile), str(repeats)], {})
+        return _worker([options.pocl_python or sys.executable, str(HERE / "pocl_worker.py"), *sizes], {})
     except subprocess.CalledProcessError as error:
         reason = (error.stderr.strip().splitlines() or ["it failed"])[-1]
         return {"missing": f"{reason}. Install pyopencl[pocl] in a virtual environment and pass --pocl-python."}
@@ -172,7 +194,8 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Speed of the emulated GPU, all counters and bounds checks on.")
     parser.add_argument("--json", type=Path, help="write the report here")
     parser.add_argument("--pocl-python", default=os.environ.get("POCL_PYTHON"), help="a Python with pyopencl[pocl]")
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=5, help="runs of which the median counts")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of the matmul comparison; the best counts")
     parser.add_argument("--n", type=int, default=512, help="size of the matmul that is compared")
     parser.add_argument("--tile", type=int, default=32, help="block side of that matmul, here and in PoCL")
     parser.add_argument("--simulator-n", type=int, default=48, help="size that Numba's simulator can finish")
@@ -183,25 +206,21 @@ def main() -> int:
     """Measure, show, write; 1 if a speed that is wanted was not reached."""
     options = parse()
     gpulab.use("A100")
-    matmul = [
-        time_rung("matmul", rung, language, options.repeats, n=options.n, tile=options.tile)
-        for rung in ("naive", "coalesced")
-        for language in ("numba", "cuda")
-    ]
+    ours, theirs = matmuls(options)
     report: dict[str, Any] = {
         "machine": {"processor": platform.processor() or platform.machine(), "cores": len(os.sched_getaffinity(0))},
         "n": options.n,
         "tile": options.tile,
-        "matmul": matmul,
+        "matmul": ours,
         "simulator": simulator(options.simulator_n),
-        "pocl": pocl(options.pocl_python, options.n, options.tile, options.repeats),
+        "pocl": theirs,
         "numpy": numpy_seconds(options.n, options.repeats),
         "rungs": all_rungs(options.repeats),
     }
     if options.json:
         options.json.write_text(json.dumps(report, indent=2), encoding="utf-8")
     sys.stdout.write(f"{table(report['rungs'])}\n\n{comparison(report)}\n")
-    return 0 if all(fast_enough(row, report) for row in matmul) else 1
+    return 0 if all(fast_enough(row, report) for row in ours) else 1
 
 
 if __name__ == "__main__":
