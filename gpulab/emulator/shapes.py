@@ -288,8 +288,16 @@ def _mul(form: Form, sources: list[Operand], shapes: list[Shape]) -> Shape:
     if not _integral(form) or form.mode not in ("lo", "wide") or TYPE_BYTES[form.type or "b8"] < 4:
         return VECTOR
     if shapes[0] == UNIFORM:
-        return scaled(sources[0], shapes[1])
-    return scaled(sources[1], shapes[0]) if shapes[1] == UNIFORM else VECTOR
+        return scaled(_as_read(sources[0], form), shapes[1])
+    return scaled(_as_read(sources[1], form), shapes[0]) if shapes[1] == UNIFORM else VECTOR
+
+
+def _as_read(operand: Operand, form: Form) -> Operand:
+    """A constant as the operation reads it: -1 is 2**32 - 1 to ``mul.wide.u32``."""
+    if not isinstance(operand, Immediate) or not isinstance(operand.value, int):
+        return operand
+    bits = 8 * TYPE_BYTES[form.type or ""]
+    return Immediate(_signed(operand.value, bits) if (form.type or "")[0] == "s" else operand.value % (1 << bits))
 
 
 def _mad(form: Form, sources: list[Operand], shapes: list[Shape]) -> Shape:
