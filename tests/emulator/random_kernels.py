@@ -27,6 +27,9 @@ _INTEGER_OPERATIONS = (
     "rem.s32 {d}, {a}, {b};", "popc.b32 {d}, {a};", "bfe.s32 {d}, {a}, {k}, 9;", "prmt.b32 {d}, {a}, {b}, {c};", "mul.hi.u32 {d}, {a}, {b};",
     "shf.l.wrap.b32 {d}, {a}, {b}, {c};", "abs.s32 {d}, {a};", "add.s32 {d}, {a}, {k};", "mov.b32 {d}, {f};", "cvt.rzi.s32.f32 {d}, {f};",
     "cvt.u32.u64 {d}, {l};", "lop3.b32 {d}, {a}, {b}, {c}, 0x6A;", "mov.u32 {d}, {s};", "sad.u32 {d}, {a}, {b}, {c};",
+    "mul.lo.s32 {d}, {a}, {i};", "mad.lo.s32 {d}, {a}, {i}, {b};", "add.s32 {d}, {a}, {i};", "sub.s32 {d}, {i}, {a};", "and.b32 {d}, {a}, {i};",
+    "mad.lo.s32 {d}, {a}, {b}, {i};", "shr.s32 {d}, {a}, 31;", "neg.s32 {d}, {a};", "min.s32 {d}, {a}, {i};", "div.u32 {d}, {a}, {i};",
+    "mov.u32 {d}, {s}; mad.lo.s32 {d}, {d}, {i}, {a};", "mov.u32 {d}, %tid.x; mul.lo.s32 {d}, {d}, {i};",
 )  # fmt: skip
 _FLOAT_OPERATIONS = (
     "add.f32 {d}, {f}, {g};", "sub.f32 {d}, {f}, {g};", "mul.f32 {d}, {f}, {g};", "fma.rn.f32 {d}, {f}, {g}, {h};",
@@ -37,8 +40,12 @@ _FLOAT_OPERATIONS = (
 _LONG_OPERATIONS = (
     "add.s64 {d}, {l}, {m};", "mul.wide.u32 {d}, {a}, {b};", "mad.wide.s32 {d}, {a}, {b}, {l};", "cvt.s64.s32 {d}, {a};", "xor.b64 {d}, {l}, {m};",
     "shr.s64 {d}, {l}, {k};", "mul.lo.s64 {d}, {l}, {m};", "mov.b64 {d}, {{{a}, {b}}};", "shl.b64 {d}, {l}, {a};", "min.u64 {d}, {l}, {m};",
+    "mul.wide.u32 {d}, {a}, {i};", "mul.wide.s32 {d}, {a}, {i};", "mad.wide.u32 {d}, {a}, {i}, {l};", "cvt.u64.u32 {d}, {a};",
+    "add.s64 {d}, {l}, {i};", "mul.lo.s64 {d}, {l}, {i};", "shr.s64 {d}, {l}, 63; and.b64 {d}, {d}, {m}; add.s64 {d}, {d}, {l};", "sub.s64 {d}, {i}, {l};",
+    "cvt.s64.s32 {d}, {a}; shr.s64 {d}, {d}, 63; and.b64 {d}, {d}, 64;", "neg.s64 {d}, {l};", "mov.u64 {d}, {i};",
 )  # fmt: skip
 _SPECIALS = ("%tid.x", "%tid.y", "%ctaid.x", "%ntid.x", "%laneid", "%nctaid.x", "%warpid", "%lanemask_lt")
+_IMMEDIATES = (0, 1, -1, 2, -3, 4, 5, 8, 32, -128, 1000003, 0x7FFFFFFF, -0x80000000, 0xFFFFFFFB, -858993459, 0x40000000)
 _COMPARISONS = ("lt.s32", "ge.u32", "eq.s32", "ne.u32", "gt.s32", "le.s32")
 
 
@@ -72,6 +79,7 @@ class Writer:
         operands = {
             "a": pick(INTEGERS), "b": pick(INTEGERS), "c": pick(INTEGERS), "f": pick(FLOATS), "g": pick(FLOATS), "h": pick(FLOATS),
             "l": pick(LONGS), "m": pick(LONGS), "k": self.choose.randrange(40), "s": pick(_SPECIALS),
+            "i": pick(_IMMEDIATES),
         }  # fmt: skip
         self.lines.append("    " + template.format(**{**operands, **names}))
 
