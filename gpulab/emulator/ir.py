@@ -15,17 +15,17 @@ from dataclasses import dataclass, field
 from gpulab.emulator.ir_values import (
     FLOAT_BITS,
     Value,
-    type_text,
     bits_of,
-    int_of,
-    mangled,
     constant,
-    splat_constant,
-    lane_numbers,
     constants,
+    int_of,
+    lane_numbers,
+    mangled,
+    splat_constant,
+    type_text,
 )
 
-__all__ = ["Builder", "IrModule", "FLOAT_BITS", "Value", "type_text", "bits_of", "int_of", "mangled", "constant", "splat_constant", "lane_numbers", "constants"]
+__all__ = ["FLOAT_BITS", "Builder", "IrModule", "Value", "bits_of", "constant", "constants", "int_of", "lane_numbers", "mangled", "splat_constant", "type_text"]
 
 @dataclass
 class IrModule:
@@ -196,6 +196,20 @@ class Builder:
         if vector.lanes == 1:
             return vector
         return self.assign(vector.type, 1, f"extractelement {vector.ir}, {lane.ir}")
+
+    def hidden(self, vector: Value) -> Value:
+        """A vector in memory, for loads of single lanes: the optimizer must not turn them into (slower) extractions."""
+        where = self.variable(vector)
+        self.emit(f'call void asm sideeffect "", "r,~{{memory}}"({where.ir})')
+        return where
+
+    def load_each(self, element: str, pointers: list[Value]) -> Value:
+        """A vector from one load for each lane. Gather instructions are slower than that on many processors."""
+        result = Value(element, len(pointers), "poison")
+        for lane, pointer in enumerate(pointers):
+            value = self.load(element, pointer)
+            result = self.assign(element, len(pointers), f"insertelement {result.ir}, {value.ir}, i32 {lane}")
+        return result
 
     # Operations
 

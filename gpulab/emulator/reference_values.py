@@ -66,7 +66,7 @@ def from_register(pattern: np.ndarray, type_name: str) -> np.ndarray:
 def to_register(value: np.ndarray, type_name: str, register_type: str) -> np.ndarray:
     """The pattern that a register gets from a value: extended by its sign if the type is signed, else by zeros."""
     stored = register_dtype(register_type)
-    if stored == bool:
+    if register_type == "pred":
         return value.astype(bool)
     signed_view = value.view(DTYPES[type_name])
     if type_name[0] == "s":

@@ -128,7 +128,7 @@ class _Analysis:
                 break
             divergent = now
             waiting = frontiers(
-                program.graph.blocks, lambda b: b.rank in now, lambda b: is_barrier(program, b)
+                program.graph.blocks, lambda b, now=now: b.rank in now, lambda b: is_barrier(program, b)
             )
         shapes = {name: self.shapes.get(name, UNIFORM) for name in program.function.registers}
         return Plan(shapes, waiting, divergent, self.block_shape, False)

@@ -88,7 +88,7 @@ class Panel(ipywidgets.VBox):
         setting = self._settings()
         try:
             view = self._recall(setting)
-        except Exception as error:  # whatever a kernel or a model raises belongs to the user, who sees only the panel
+        except Exception as error:  # noqa: BLE001 (whatever a kernel raises belongs to the user, who sees only the panel)
             if ticket == self._newest:
                 self._fail(error)
             return

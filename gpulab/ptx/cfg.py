@@ -225,7 +225,7 @@ def _post_order(nodes: list[int], edges: Graph) -> list[int]:
         seen.add(root)
         path = [(root, iter(edges[root]))]
         while path:
-            node, targets = path[-1]
+            _, targets = path[-1]
             target = next((each for each in targets if each not in seen), None)
             if target is None:
                 finished.append(path.pop()[0])

@@ -8,7 +8,19 @@ import pytest
 
 from gpulab.errors import PtxSyntaxError
 from gpulab.ptx import parse
-from gpulab.ptx.syntax import Address, Function, Group, Guard, Immediate, Location, Negated, Pair, Register, Special, Symbol
+from gpulab.ptx.syntax import (
+    Address,
+    Function,
+    Group,
+    Guard,
+    Immediate,
+    Location,
+    Negated,
+    Pair,
+    Register,
+    Special,
+    Symbol,
+)
 
 HEADER = ".version 8.8\n.target sm_80\n.address_size 64\n"
 
