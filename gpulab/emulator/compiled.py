@@ -10,6 +10,7 @@ lets every block before it run to its end, so that the fault reported is the one
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -30,6 +31,7 @@ from gpulab.launch import LaunchConfig
 
 _NO_FAULT = 2**62
 _POLL_S = 0.05
+_STOP_POLL_S = 0.001
 
 
 def execute(
@@ -86,6 +88,8 @@ class _Thread:
     buffers: dict[str, np.ndarray]
     result: int = layout.DONE
     error: BaseException | None = None
+    begun: bool = False
+    ended: threading.Event = field(default_factory=threading.Event)
 
     def word(self, name: str) -> int:
         return int(self.context[SLOTS[name]])
@@ -175,27 +179,40 @@ class _Run:
 
     def finish(self) -> None:
         """Run all blocks; raise what went wrong."""
-        workers = [threading.Thread(target=self._work, args=(each,), daemon=True) for each in self.threads]
-        deadline = time.monotonic() + self.options.time_limit_s
-        for worker in workers:
-            worker.start()
-        timed_out = False
         try:
-            for worker in workers:
-                while worker.is_alive():
-                    worker.join(_POLL_S)
-                    if time.monotonic() > deadline and not timed_out:
-                        timed_out = True
-                        self.shared_words[0] = 1
+            for each in self.threads:
+                threading.Thread(target=self._work, args=(each,), daemon=True).start()
+            timed_out = self._watch()
         except BaseException:
-            # Ctrl-C, most of all: native code still uses this run's memory, so wait until it has stopped.
-            self.shared_words[0] = 1
-            for worker in workers:
-                worker.join()
+            # Ctrl-C, most of all.
+            self._stop()
             raise
         self._raise_errors(timed_out)
 
+    def _watch(self) -> bool:
+        """Wait for the threads, of which the time limit may stop some: whether it did."""
+        deadline = time.monotonic() + self.options.time_limit_s
+        timed_out = False
+        for thread in self.threads:
+            while not thread.ended.wait(_POLL_S):
+                if time.monotonic() > deadline and not timed_out:
+                    timed_out = True
+                    self.shared_words[0] = 1
+        return timed_out
+
+    def _stop(self) -> None:
+        """Stop the threads, and wait until native code has let go of the arrays, whatever signals come meanwhile.
+
+        `Thread.join` cannot be asked: in Python 3.11 and 3.12 a Ctrl-C in it makes a running thread look ended. A thread
+        that has not begun yet finds the word that stops it before it touches anything.
+        """
+        self.shared_words[0] = 1
+        while any(thread.begun and not thread.ended.is_set() for thread in self.threads):
+            with contextlib.suppress(KeyboardInterrupt):
+                time.sleep(_STOP_POLL_S)
+
     def _work(self, thread: _Thread) -> None:
+        thread.begun = True
         try:
             drive = native.drive()
             thread.result = drive(thread.context.ctypes.data)
@@ -205,6 +222,8 @@ class _Run:
         except BaseException as error:  # noqa: BLE001 (raised again by the launching thread)
             thread.error = error
             self.shared_words[0] = 1
+        finally:
+            thread.ended.set()
 
     def _raise_errors(self, timed_out: bool) -> None:
         for error in (*(thread.error for thread in self.threads), self.calls.error):

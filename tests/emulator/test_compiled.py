@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import signal
+import threading
 import time
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import numpy as np
 import pytest
 
 from gpulab.counters import Counters
-from gpulab.emulator import ENGINES, Memory, Program, RunOptions, cache, compiled, load, place_variables
+from gpulab.emulator import ENGINES, Memory, Program, RunOptions, cache, compiled, layout, load, native, place_variables
 from gpulab.errors import KernelFault, TimeLimitError
 from gpulab.launch import LaunchConfig
 from gpulab.ptx import parse
@@ -112,6 +114,22 @@ def test_an_endless_loop_ends_with_an_error_in_time() -> None:
     with pytest.raises(TimeLimitError, match=r"spin did not end within 0\.2 s"):
         _run("compiled", "spin", [_zeros(2, np.int32)], 4, 64, time_limit_s=0.2)
     assert time.monotonic() - start < 10
+
+
+def test_ctrl_c_waits_until_native_code_has_let_go_of_the_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    main, delays, let_go = threading.get_ident(), [0.2, 0.1], []
+
+    def drive(context: int) -> int:  # of which the second meets a Ctrl-C while the first one is dealt with
+        time.sleep(delays.pop())
+        signal.pthread_kill(main, signal.SIGINT)
+        time.sleep(0.3)
+        let_go.append(True)
+        return layout.STOP
+
+    monkeypatch.setattr(native, "drive", lambda: drive)
+    with pytest.raises(KeyboardInterrupt):
+        _run("compiled", "spin", [_zeros(2, np.int32)], 4, 64, threads=2)
+    assert let_go == [True, True]
 
 
 def test_faults_are_those_of_the_interpreter() -> None:
