@@ -41,7 +41,7 @@ def draw(path: Path) -> None:
     from gpulab.plots import plot_roofline
     from gpulab.plots.figure import png
 
-    axes = plot_roofline(gpulab.compare("matmul", gpu="A100").roofline())
+    axes = plot_roofline(gpulab.compare("matmul", gpu="A100", tile=32).roofline())
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(png(axes.figure))
 
