@@ -1,7 +1,7 @@
 """The emulator: a `Program` and a launch to results in memory and `Counters`.
 
-Two engines execute programs. The interpreter (`reference`) defines what PTX means, plainly and slowly; the compiled engine
-equals it bit for bit, counters included, and is the one that launches use. ``GPULAB_ENGINE=reference`` picks the
+Two engines execute programs. The interpreter (`reference`) defines what PTX means, plainly and slowly; the compiled
+engine equals it bit for bit, counters included, and is the one that launches use. ``GPULAB_ENGINE=reference`` picks the
 interpreter instead.
 """
 

@@ -1,9 +1,10 @@
 """The approximate functions of PTX (``ex2.approx``, ``sin.approx``, ``div.full``, …), defined once for both engines.
 
-PTX gives only error bounds. Each function here is a short algorithm over IEEE float64 operations that are exact to the last
-bit everywhere: no library functions, no fused multiply-add. The interpreter evaluates it with NumPy and the compiled
-engine emits it as LLVM vectors, so that both agree bit for bit. Arguments are float64; the result is rounded once to the
-type of the instruction, which leaves an error far below the documented bounds (PTX ISA, floating-point instructions).
+PTX gives only error bounds. Each function here is a short algorithm over IEEE float64 operations that are exact to the
+last bit everywhere: no library functions, no fused multiply-add. The interpreter evaluates it with NumPy and the
+compiled engine emits it as LLVM vectors, so that both agree bit for bit. Arguments are float64; the result is rounded
+once to the type of the instruction, which leaves an error far below the documented bounds (PTX ISA, floating-point
+instructions).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Correct rounding, from first principles: exact rational numbers of Python integers, rounded once.
 
-NumPy rounds to nearest only and has no fused multiply-add. Where PTX asks for another rounding mode, for an `fma`, or for a
-conversion, the interpreter computes the exact result as a ratio of integers and rounds it here.
+NumPy rounds to nearest only and has no fused multiply-add. Where PTX asks for another rounding mode, for an `fma`, or
+for a conversion, the interpreter computes the exact result as a ratio of integers and rounds it here.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def round_ratio(numerator: int, denominator: int, mode: str, target: Format) -> 
     numerator, denominator : int
         The exact value; the denominator is positive.
     mode : str
-        ``rn`` (to nearest, ties to even), ``rz`` (to zero), ``rm`` (down), ``rp`` (up), ``rna`` (to nearest, ties away).
+        ``rn`` (to nearest, ties to even), ``rz`` (to zero), ``rm`` (down), ``rp`` (up), ``rna`` (to nearest, ties
+        away).
     target : Format
 
     Returns

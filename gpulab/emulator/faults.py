@@ -9,23 +9,30 @@ from gpulab.launch import Dim3, LaunchConfig
 
 _ADVICE = {
     "barrier": (
-        "A barrier was reached by some threads of a warp while others of it were elsewhere. Every thread of the block must "
-        "reach the same __syncthreads() / cuda.syncthreads(): move it out of the if, or out of the loop that some leave early."
+        "A barrier was reached by some threads of a warp while others of it were elsewhere. Every thread of the block "
+        "must reach the same __syncthreads() / cuda.syncthreads(): move it out of the if, or out of the loop that some "
+        "leave early."
     ),
     "deadlock": (
         "No warp of the block can go on: all that are left wait at barriers, but not at the same one. "
         "Let every thread of the block pass the same barriers in the same order."
     ),
     "warp-sync": (
-        "A warp operation named lanes in its mask that do not take part in it. The mask must hold exactly the lanes that "
-        "reach the operation together, the calling lane among them: take it from __ballot_sync or __activemask before the branch."
+        "A warp operation named lanes in its mask that do not take part in it. The mask must hold exactly the lanes "
+        "that reach the operation together, the calling lane among them: take it from __ballot_sync before the branch."
     ),
     "trap": "The kernel executed a trap.",
 }
 
 
 def make_fault(
-    program: Program, launch: LaunchConfig, kind: str, instruction: int, block: int, thread: int | None, message: str = ""
+    program: Program,
+    launch: LaunchConfig,
+    kind: str,
+    instruction: int,
+    block: int,
+    thread: int | None,
+    message: str = "",
 ) -> KernelFault:
     """Make the error for something that went wrong.
 
@@ -44,7 +51,9 @@ def make_fault(
     location = source.location
     at_block = position(block, launch.grid)
     at_thread = None if thread is None else position(thread, launch.block)
-    where = f"PTX line {source.span.line}" if location is None else f"{_shown_file(location.file)}, line {location.line}"
+    where = f"PTX line {source.span.line}"
+    if location is not None:
+        where = f"{_shown_file(location.file)}, line {location.line}"
     who = f"block {at_block}" if at_thread is None else f"block {at_block}, thread {at_thread}"
     return KernelFault(
         Fault(

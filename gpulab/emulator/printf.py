@@ -10,7 +10,10 @@ import re
 import struct
 from collections.abc import Callable
 
-_SPECIFIER = re.compile(r"%(?P<flags>[-+ #0]*)(?P<width>\*|\d+)?(?:\.(?P<precision>\*|\d+)?)?(?P<length>hh|h|ll|l|j|z|t|L)?(?P<kind>[a-zA-Z%])")
+_SPECIFIER = re.compile(
+    r"%(?P<flags>[-+ #0]*)(?P<width>\*|\d+)?(?:\.(?P<precision>\*|\d+)?)?"
+    r"(?P<length>hh|h|ll|l|j|z|t|L)?(?P<kind>[a-zA-Z%])"
+)
 _LONG = ("l", "ll", "j", "z", "t")
 
 ReadBytes = Callable[[int, int], bytes]

@@ -59,7 +59,9 @@ class Program:
 
     def shared_bytes(self, dynamic: int) -> int:
         """Shared memory of a block in bytes: the static part, and `dynamic` bytes behind it."""
-        return _aligned(self.static_shared_bytes, DYNAMIC_SHARED_ALIGN) + dynamic if dynamic else self.static_shared_bytes
+        if not dynamic:
+            return self.static_shared_bytes
+        return _aligned(self.static_shared_bytes, DYNAMIC_SHARED_ALIGN) + dynamic
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,8 @@ def symbols_in(operand: Operand) -> Iterator[Symbol]:
 
 def _used_shared(module: Module, function: Function) -> list[Variable]:
     """Shared arrays that the kernel uses, those of the module first, in declared order."""
-    used = {symbol.name for each in function.instructions for operand in each.operands for symbol in symbols_in(operand)}
+    operands = [operand for instruction in function.instructions for operand in instruction.operands]
+    used = {symbol.name for operand in operands for symbol in symbols_in(operand)}
     candidates = [*module.variables.values(), *function.variables.values()]
     return [variable for variable in candidates if variable.space == "shared" and variable.name in used]
 

@@ -1,8 +1,8 @@
 """The interpreter that defines what PTX means: one warp instruction at a time, obvious and slow.
 
-Blocks run in linear order, and the warps of a block in turn, each until it has to wait at a barrier. A warp always runs the
-lowest-ranked basic block at which lanes of it wait, with exactly these lanes active; at its end they move on. That is all
-there is to divergence: lanes that parted meet again at the first block that all of them reach.
+Blocks run in linear order, and the warps of a block in turn, each until it has to wait at a barrier. A warp always runs
+the lowest-ranked basic block at which lanes of it wait, with exactly these lanes active; at its end they move on. That
+is all there is to divergence: lanes that parted meet again at the first block that all of them reach.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def execute(
 
 @dataclass(slots=True)
 class _Arrival:
-    """A warp at a barrier: which one, which instruction, how many threads, and how many of them with a true predicate."""
+    """A warp at a barrier: which one, which instruction, which lanes, and how many of them with a true predicate."""
 
     barrier: int
     instruction: int
@@ -121,12 +121,12 @@ class _Machine:
     # ---- one basic block of one warp
 
     def _run_basic_block(self, warp: Warp, block: Block) -> None:
+        function = self.launch.program.function
         if time.monotonic() > self.deadline:
             raise TimeLimitError(
-                f"The kernel {self.launch.program.function.name} did not end within {self.limit_s:g} s and was stopped. "
-                f"Look for a loop that never ends; if it only needs longer, raise the time limit or launch fewer blocks."
+                f"The kernel {function.name} did not end within {self.limit_s:g} s and was stopped. Look for a loop "
+                f"that never ends; if it only needs longer, raise the time limit or launch fewer blocks."
             )
-        function = self.launch.program.function
         after = np.where(warp.active, block.successors[-1] if block.successors else EXITED, warp.at)
         for index in range(block.start, block.stop):
             instruction = function.instructions[index]

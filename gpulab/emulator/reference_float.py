@@ -91,8 +91,8 @@ def mul(form: Form, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _fma_nearest(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     """One rounding of a * b + c in f32, by way of f64 rounded to odd.
 
-    The product of two f32 is exact in f64. The sum is not, and rounding it twice would be wrong: if anything was lost, the
-    last bit of the f64 sum is made odd, which tells the second rounding on which side of a tie it is (S. Boldo and
+    The product of two f32 is exact in f64. The sum is not, and rounding it twice would be wrong: if anything was lost,
+    the last bit of the f64 sum is made odd, which tells the second rounding on which side of a tie it is (S. Boldo and
     G. Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008).
     """
     product, addend = a.astype(np.float64) * b.astype(np.float64), c.astype(np.float64)

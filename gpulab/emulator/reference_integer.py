@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from gpulab.emulator.reference_values import DTYPES, UNSIGNED, defines, lanewise
+from gpulab.emulator.reference_values import DTYPES, UNSIGNED, defines, lanewise, wrap
 from gpulab.ptx.opcodes import Form
 from gpulab.ptx.types import bits_of, is_float
 
@@ -25,7 +27,7 @@ def _dtype(form: Form) -> np.dtype:
     return DTYPES[form.type]
 
 
-def _unsigned(form: Form, value: np.ndarray) -> np.ndarray:
+def _unsigned(value: np.ndarray) -> np.ndarray:
     return value.view(UNSIGNED[value.dtype.itemsize])
 
 
@@ -35,11 +37,6 @@ def _is_signed(form: Form) -> bool:
 
 def _saturated(value: int) -> int:
     return min(max(value, -(2**31)), 2**31 - 1)
-
-
-def _shifted_right(value: int, count: int) -> int:
-    # Python shifts negative numbers arithmetically and has no limit on the count, as PTX's clamping has none.
-    return value >> count
 
 
 # ---- sums and products (PTX ISA 9.7.1)
@@ -162,7 +159,7 @@ def clz(form: Form, a: np.ndarray) -> np.ndarray:
 
 @defines("bfind")
 def bfind(form: Form, a: np.ndarray) -> np.ndarray:
-    """Place of the highest bit that differs from the sign; all ones if there is none; ``.shiftamt`` counts from the top."""
+    """Place of the highest bit that differs from the sign, all ones if none; ``.shiftamt`` counts from the top."""
 
     def one(x: int) -> int:
         place = (~x if x < 0 else x).bit_length() - 1
@@ -321,7 +318,8 @@ def shl(form: Form, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 @defines("shr")
 def shr(form: Form, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return lanewise(_shifted_right, _dtype(form), a, b)
+    # Python shifts negative numbers arithmetically, and by any count, which is what PTX's clamping comes to.
+    return lanewise(lambda x, count: x >> count, _dtype(form), a, b)
 
 
 @defines("prmt")
@@ -359,12 +357,12 @@ _PERMUTATIONS = {
 
 def add_with_carry(form: Form, carry: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """``add.cc`` and ``addc``: the sum and the carry out."""
-    return _chained(form, lambda x, y, flag: x + y + flag, _unsigned(form, a), _unsigned(form, b), carry)
+    return _chained(form, lambda x, y, flag: x + y + flag, _unsigned(a), _unsigned(b), carry)
 
 
 def subtract_with_borrow(form: Form, carry: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """``sub.cc`` and ``subc``: the difference and the borrow out."""
-    return _chained(form, lambda x, y, flag: x - y - flag, _unsigned(form, a), _unsigned(form, b), carry)
+    return _chained(form, lambda x, y, flag: x - y - flag, _unsigned(a), _unsigned(b), carry)
 
 
 def multiply_add_with_carry(
@@ -372,10 +370,10 @@ def multiply_add_with_carry(
 ) -> tuple[np.ndarray, np.ndarray]:
     """``mad.cc`` and ``madc``: the half product plus `c`, and the carry out of that addition."""
     half = mul(form, a, b)
-    return _chained(form, lambda x, y, flag: x + y + flag, _unsigned(form, half), _unsigned(form, c), carry)
+    return _chained(form, lambda x, y, flag: x + y + flag, _unsigned(half), _unsigned(c), carry)
 
 
-def _chained(form: Form, function: object, *sources: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    exact = [function(*lane) for lane in zip(*(source.tolist() for source in sources), strict=True)]  # type: ignore[operator]
-    results = lanewise(lambda value: value, _dtype(form), np.array(exact, object))
-    return results, np.array([not 0 <= value < 1 << _width(form) for value in exact])
+def _chained(form: Form, function: Callable[..., int], *sources: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    lanes = zip(*(source.tolist() for source in sources), strict=True)
+    exact = [function(*lane) for lane in lanes]
+    return wrap(exact, _dtype(form)), np.array([not 0 <= value < 1 << _width(form) for value in exact])

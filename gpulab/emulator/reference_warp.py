@@ -224,7 +224,8 @@ class Warp:
         if base in ("%ctaid", "%clusterid"):
             return _same(position(self.block.number, config.grid)[axis])
         # A launch without clusters is one of clusters of a single block.
-        sizes = {"%ntid": config.block, "%nctaid": config.grid, "%nclusterid": config.grid, "%cluster_nctaid": (1, 1, 1)}
+        sizes = {"%ntid": config.block, "%nctaid": config.grid, "%nclusterid": config.grid}
+        sizes["%cluster_nctaid"] = (1, 1, 1)
         return _same(sizes[base][axis] if base in sizes else 0)
 
 
@@ -233,7 +234,8 @@ def _same(value: int) -> np.ndarray:
 
 
 def _lane_masks(condition: Callable[[int, int], bool]) -> np.ndarray:
-    return np.array([sum(1 << other for other in range(LANES) if condition(other, lane)) for lane in range(LANES)], np.uint32)
+    masks = [sum(1 << other for other in range(LANES) if condition(other, lane)) for lane in range(LANES)]
+    return np.array(masks, np.uint32)
 
 
 _SPECIALS: dict[str, Callable[[Warp], np.ndarray]] = {

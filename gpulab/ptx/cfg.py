@@ -1,9 +1,9 @@
 """The flow graph of a function, its blocks ranked in the order in which warps execute them.
 
-A warp always runs the lowest-ranked block at which lanes wait. For lanes that parted to meet again, a block must rank after
-everything that leads to it, and what follows a loop after the whole loop. That is a weak topological order (F. Bourdoncle,
-"Efficient chaotic iteration strategies with widenings", 1993): the strongly connected components in topological order,
-and inside each the same again without the edges back to its head.
+A warp always runs the lowest-ranked block at which lanes wait. For lanes that parted to meet again, a block must rank
+after everything that leads to it, and what follows a loop after the whole loop. That is a weak topological order
+(F. Bourdoncle, "Efficient chaotic iteration strategies with widenings", 1993): the strongly connected components in
+topological order, and inside each the same again without the edges back to its head.
 """
 
 from __future__ import annotations

@@ -22,7 +22,8 @@ class LineTable:
     def __init__(self, text: str) -> None:
         self._files = {int(number): name for number, name in _FILE.findall(text)}
         self._names = {label: name for body in _STRINGS.findall(text) for label, name in _strings(body)}
-        # An inlined_at names only file, line and column of the call; its own inline chain is that of the last .loc there.
+        # An inlined_at names only file, line and column of the call; its own inline chain is that of the last
+        # .loc there.
         self._latest: dict[tuple[int, int, int], Location] = {}
 
     def read(self, tokens: Tokens, integer: Callable[[], int]) -> Location | None:

@@ -1,8 +1,8 @@
 """Calls of device functions, inlined: what is left is one flat kernel (PTX ISA 7.1).
 
-A parameter of the callee becomes another name for the caller's call variable, a `ret` becomes a jump behind the body, and
-the `call` itself vanishes. Call variables that are only stored and loaded whole become registers (`promote`). Built-ins
-without a body (`vprintf`, `__assertfail`) stay as `call` instructions whose arguments are registers.
+A parameter of the callee becomes another name for the caller's call variable, a `ret` becomes a jump behind the body,
+and the `call` itself vanishes. Call variables that are only stored and loaded whole become registers (`promote`).
+Built-ins without a body (`vprintf`, `__assertfail`) stay as `call` instructions whose arguments are registers.
 """
 
 from __future__ import annotations
@@ -85,7 +85,9 @@ class _Names:
         return name + self.suffix
 
     def operand(self, operand: Operand) -> Operand:
-        return map_operand(operand, self.register, lambda name: self.symbols.get(name, name)) if self.suffix else operand
+        if not self.suffix:
+            return operand
+        return map_operand(operand, self.register, lambda name: self.symbols.get(name, name))
 
 
 class _Inliner:

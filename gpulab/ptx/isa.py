@@ -1,16 +1,16 @@
 """The instruction set as a table, in the manual's notation.
 
 A line ``== family | pipe kind`` opens a family: the anchor of its section in NVIDIA's "Parallel Thread Execution ISA"
-(docs.nvidia.com/cuda/parallel-thread-execution), the pipe that executes it and its kind for counters. Each line below is
-one form, ``syntax | operands | pipe kind``, where the last column says what differs from the family.
+(docs.nvidia.com/cuda/parallel-thread-execution), the pipe that executes it and its kind for counters. Each line below
+is one form, ``syntax | operands | pipe kind``, where the last column says what differs from the family.
 
 Syntax: ``{.x}`` is optional, ``<name: alternatives>`` chooses one and calls it `name`; a word of `SETS` among the
 alternatives stands for its set, and ``<name>`` alone for the set of that name.
 
 Operands: ``d`` a destination, ``p`` a predicate destination, ``d|p`` one with an optional predicate beside it; other
 letters are sources. ``[a]`` is an address, ``(d)`` a vector if the syntax has ``.v2``, ``{d}`` a scalar or a pack of
-narrower registers, ``?`` marks what may be left out. ``:w`` has twice the width of the operation's type, ``:s`` the source
-type, ``:u32`` that type, ``:imm`` is a constant.
+narrower registers, ``?`` marks what may be left out. ``:w`` has twice the width of the operation's type, ``:s`` the
+source type, ``:u32`` that type, ``:imm`` is a constant.
 """
 
 from __future__ import annotations

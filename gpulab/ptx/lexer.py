@@ -1,8 +1,8 @@
 """PTX text to tokens, in one pass of one regular expression.
 
 A dotted word such as ``ld.global.v4.f32`` or ``%tid.x`` is one token: kernels have ten thousand instructions, and the
-parser looks at an opcode with its modifiers as a whole. Each token keeps its offset; line and column are worked out only
-when a span or an error asks for them.
+parser looks at an opcode with its modifiers as a whole. Each token keeps its offset; line and column are worked out
+only when a span or an error asks for them.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Tokens:
     text : str
         The PTX text.
     kinds, texts : list of str
-        For each token its kind (``word``, ``directive``, ``number``, ``string``, ``end``, or the punctuation itself) and
-        its spelling.
+        For each token its kind (``word``, ``directive``, ``number``, ``string``, ``end``, or the punctuation itself)
+        and its spelling.
     starts : list of int
         Offset of each token in the text.
     index : int
@@ -117,9 +117,8 @@ def syntax_error(text: str, span: Span, message: str) -> PtxSyntaxError:
     """Make a `PtxSyntaxError` that names the place and shows the source line with a caret."""
     line = text.split("\n")[span.line - 1].rstrip("\r")
     shown, column = line.expandtabs(4), len(line[: span.column - 1].expandtabs(4))
-    return PtxSyntaxError(
-        f"PTX line {span.line}, column {span.column}: {message}\n    {shown}\n    {' ' * column}^", span.line, span.column
-    )
+    place = f"PTX line {span.line}, column {span.column}"
+    return PtxSyntaxError(f"{place}: {message}\n    {shown}\n    {' ' * column}^", span.line, span.column)
 
 
 def tokenize(text: str) -> Tokens:

@@ -72,27 +72,28 @@ class Form:
     type, source_type : str or None
         Type of the operation, e.g. ``s32``, and of the source where it differs (`cvt`, `set`, `slct`, `dp4a`).
     space : str or None
-        ``global``, ``shared``, ``local``, ``param``, ``const`` or ``generic`` for memory accesses, and the space named by
-        `cvta` and `isspacep`; None for all else.
+        ``global``, ``shared``, ``local``, ``param``, ``const`` or ``generic`` for memory accesses, and the space named
+        by `cvta` and `isspacep`; None for all else.
     vector : int
         Elements per lane: 1, 2 or 4.
     access_bytes : int
         Bytes per lane of a memory access, 0 for all else.
     pipe : str
-        ``fp32``, ``fp64``, ``fp16``, ``int``, ``sfu``, ``lsu``, ``uniform``, ``control``, ``barrier``, ``move``, ``convert``.
+        ``fp32``, ``fp64``, ``fp16``, ``int``, ``sfu``, ``lsu``, ``uniform``, ``control``, ``barrier``, ``move``,
+        ``convert``.
     kind : str
         ``fadd`` … ``hfma``, ``integer``, ``conversion``, ``load``, ``store``, ``atomic``, ``reduction``, ``branch``,
         ``barrier``, ``shuffle``, ``vote``, ``move``, ``special``, ``other``.
     flops : int
         FLOP per thread: 1 for add and mul, 2 for fma, twice that for packed halves, else 0.
     rounding : str or None
-        ``rn``, ``rz``, ``rm``, ``rp``, ``rna``, or to an integral value ``rni``, ``rzi``, ``rmi``, ``rpi``. Float additions,
-        multiplications and conversions to a float without one have ``rn``.
+        ``rn``, ``rz``, ``rm``, ``rp``, ``rna``, or to an integral value ``rni``, ``rzi``, ``rmi``, ``rpi``. Float
+        additions, multiplications and conversions to a float without one have ``rn``.
     comparison, boolean : str or None
         Of `set` and `setp`: ``lt``, … and ``and``, ``or``, ``xor``.
     mode : str or None
-        What else tells forms of an opcode apart: ``lo``, ``hi``, ``wide``, ``approx``, ``full``, ``wrap``, ``clamp``, ``up``,
-        ``idx``, ``all``, ``ballot``, ``to``, ``sync``, ``red``, ``warp``, …
+        What else tells forms of an opcode apart: ``lo``, ``hi``, ``wide``, ``approx``, ``full``, ``wrap``, ``clamp``,
+        ``up``, ``idx``, ``all``, ``ballot``, ``to``, ``sync``, ``red``, ``warp``, …
     operation : str or None
         Of atomics and reductions: ``add``, ``cas``, …; of `testp` the property; of `shf` the direction.
     semantics, scope, cache : str or None
@@ -274,9 +275,9 @@ def _read_roles(operands: str, type_name: str | None, source_type: str | None) -
             yield Role(letter, "address", "address")
         else:
             written = letter in ("d", "p", "d|p", "p|q")
-            is_predicate = letter in ("p", "p|q")
+            kind = "pred" if letter in ("p", "p|q") else _role_type(note, type_name, source_type)
             shape = {"(": "vector", "{": "pack"}.get(name[0], "pair" if "|" in name else "scalar")
-            yield Role(letter, "pred" if is_predicate else _role_type(note, type_name, source_type), shape, written, optional)
+            yield Role(letter, kind, shape, written, optional)
 
 
 def _role_type(note: str, type_name: str | None, source_type: str | None) -> str:

@@ -8,8 +8,9 @@ from gpulab.ptx.literals import negative, number
 from gpulab.ptx.scope import Scope
 from gpulab.ptx.syntax import Address, Group, Immediate, Negated, Operand, Pair, Register, Special, Symbol
 
-_VECTOR_SPECIALS = ("%tid", "%ntid", "%ctaid", "%nctaid", "%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid")
-_SCALAR_SPECIALS = """%laneid %warpid %nwarpid %smid %nsmid %gridid %clock %clock_hi %clock64 %globaltimer %globaltimer_lo
+_VECTOR_SPECIALS = "%tid %ntid %ctaid %nctaid %clusterid %nclusterid %cluster_ctaid %cluster_nctaid".split()
+_SCALAR_SPECIALS = """
+    %laneid %warpid %nwarpid %smid %nsmid %gridid %clock %clock_hi %clock64 %globaltimer %globaltimer_lo
     %globaltimer_hi %lanemask_eq %lanemask_le %lanemask_lt %lanemask_ge %lanemask_gt %dynamic_smem_size %total_smem_size
     %aggr_smem_size %is_explicit_cluster %cluster_ctarank %cluster_nctarank %reserved_smem_offset_begin
     %reserved_smem_offset_end %reserved_smem_offset_cap %current_graph_exec"""

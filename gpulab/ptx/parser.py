@@ -152,7 +152,8 @@ class _ModuleReader:
     def _check_branch(self, function: Function, instruction: Instruction) -> None:
         target = instruction.operands[0] if instruction.operands else None
         if not isinstance(target, Symbol) or target.name not in function.labels:
-            raise syntax_error(self._tokens.text, instruction.span, f"'{instruction.text}' needs a label of this function.")
+            message = f"'{instruction.text}' needs a label of this function."
+            raise syntax_error(self._tokens.text, instruction.span, message)
 
     def _check_names(self) -> None:
         for name, index in self._unresolved:
