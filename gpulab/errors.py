@@ -66,7 +66,7 @@ class Fault:
     ----------
     kind : str
         One of ``out-of-bounds``, ``misaligned``, ``uninitialized``, ``use-after-free``, ``race``, ``barrier``,
-        ``warp-sync``, ``deadlock``.
+        ``warp-sync``, ``deadlock``; or ``assert``, ``trap`` for what the kernel itself gave up on.
     message : str
         One or two sentences for a learner: what happened, what usually fixes it.
     file : str or None

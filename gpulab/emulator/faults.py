@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from gpulab.emulator.memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS, Memory
 from gpulab.emulator.program import Program
-from gpulab.errors import Fault, KernelFault
+from gpulab.errors import Fault, KernelFault, TimeLimitError
 from gpulab.launch import Dim3, LaunchConfig
 
 _ADVICE = {
@@ -58,7 +60,7 @@ def make_fault(
     return KernelFault(
         Fault(
             kind=kind,
-            message=f"{kind} in kernel {program.function.name} at {where} ({who}): {message or _ADVICE[kind]}",
+            message=f"{kind} in kernel {kernel_name(program)} at {where} ({who}): {message or _ADVICE[kind]}",
             file=None if location is None else location.file,
             line=None if location is None else location.line,
             block=at_block,
@@ -71,6 +73,25 @@ def make_fault(
 def _shown_file(file: str) -> str:
     """The file as a reader knows it: Jupyter compiles cells under made-up names in a temporary folder."""
     return "this notebook's cell" if "ipykernel_" in file else file
+
+
+def kernel_name(program: Program) -> str:
+    """The kernel's name as its author wrote it: of a mangled name (``_Z5scalePf``, ``_ZN1a5scaleE…``) the last part."""
+    name = program.function.name
+    parts, at = [], 3 if name.startswith("_ZN") else 2
+    while name.startswith("_Z") and (digits := re.match(r"\d+", name[at:])):
+        at += digits.end()
+        parts.append(name[at : at + int(digits[0])])
+        at += int(digits[0])
+    return parts[-1] if parts else name
+
+
+def time_limit_error(program: Program, limit_s: float) -> TimeLimitError:
+    """Make the error for a launch that ran longer than `limit_s` seconds."""
+    return TimeLimitError(
+        f"The kernel {kernel_name(program)} did not end within {limit_s:g} s and was stopped. Look for a loop that never "
+        f"ends; if it only needs longer, raise the time limit or launch fewer blocks."
+    )
 
 
 def memory_fault(

@@ -18,13 +18,14 @@ from gpulab.counters import Counters
 from gpulab.emulator import reference_collective as collective
 from gpulab.emulator import reference_compare, reference_convert, reference_float, reference_half, reference_integer
 from gpulab.emulator import reference_memory as memory_operations
+from gpulab.emulator.faults import time_limit_error
 from gpulab.emulator.memory import FIRST_WINDOW, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS, Memory
 from gpulab.emulator.printf import format_printf, read_string
 from gpulab.emulator.program import Program, RunOptions
 from gpulab.emulator.reference_counting import Tally
 from gpulab.emulator.reference_values import LANES, pure_function
 from gpulab.emulator.reference_warp import Launch, ThreadBlock, Warp
-from gpulab.errors import TimeLimitError, UnsupportedInstruction
+from gpulab.errors import UnsupportedInstruction
 from gpulab.launch import LaunchConfig
 from gpulab.ptx.cfg import Block, branch_targets
 from gpulab.ptx.opcodes import CARRY, Form
@@ -123,10 +124,7 @@ class _Machine:
     def _run_basic_block(self, warp: Warp, block: Block) -> None:
         function = self.launch.program.function
         if time.monotonic() > self.deadline:
-            raise TimeLimitError(
-                f"The kernel {function.name} did not end within {self.limit_s:g} s and was stopped. Look for a loop "
-                f"that never ends; if it only needs longer, raise the time limit or launch fewer blocks."
-            )
+            raise time_limit_error(self.launch.program, self.limit_s)
         after = np.where(warp.active, block.successors[-1] if block.successors else EXITED, warp.at)
         for index in range(block.start, block.stop):
             instruction = function.instructions[index]
