@@ -21,6 +21,7 @@ from gpulab.ptx.syntax import (
     Symbol,
     Variable,
 )
+from gpulab.ptx.types import TYPE_BYTES
 
 
 class BodyReader:
@@ -98,7 +99,7 @@ class BodyReader:
     def _read_registers(self) -> None:
         first = self._tokens.index
         for variable in read_variables(self._tokens, "reg"):
-            if variable.size != variable.count * variable.align or variable.count != 1:
+            if variable.size != TYPE_BYTES[variable.type]:
                 raise self._tokens.error("Vector registers are not supported; use scalar registers.", first)
             name = self._scope.unique(variable.name)
             self.registers[name] = variable.type

@@ -216,6 +216,7 @@ $L__info_string1:
         ("call;", 6, 5, "Expected 'call (returns), target, (arguments)'"),
         ("add.s32 %r1, %r2, ", 7, 1, "Expected an operand"),
         ("mov.u32\t%r1, %r2 %r3;", 6, 18, "Expected ';'"),
+        (".reg .v2 .f32 %z;", 6, 6, "Vector registers are not supported"),
         (".loc 1 2 x", 6, 10, "Expected an integer"),
     ],
 )
