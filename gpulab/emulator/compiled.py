@@ -21,12 +21,12 @@ import numpy as np
 from gpulab.counters import Counters
 from gpulab.emulator import layout, native, native_count, native_touch
 from gpulab.emulator.builtins import BuiltIns
-from gpulab.emulator.faults import make_fault, memory_fault
+from gpulab.emulator.faults import make_fault, memory_fault, time_limit_error
 from gpulab.emulator.layout import FAULT_KINDS, SLOTS
 from gpulab.emulator.memory import SECTOR_BYTES, Memory
 from gpulab.emulator.program import Program, RunOptions
 from gpulab.emulator.variants import Variant, frame_bytes, masks_end, variant
-from gpulab.errors import GpulabError, KernelFault, TimeLimitError
+from gpulab.errors import GpulabError, KernelFault
 from gpulab.launch import LaunchConfig
 
 _NO_FAULT = 2**62
@@ -233,11 +233,7 @@ class _Run:
         if faulted:
             raise self._fault(min(faulted, key=lambda thread: thread.word("turn")))
         if timed_out and any(thread.result == layout.STOP for thread in self.threads):
-            raise TimeLimitError(
-                f"The kernel {self.program.function.name} did not end within {self.options.time_limit_s:g} s and was "
-                f"stopped. Look for a loop that never ends; if it only needs longer, raise the time limit or launch "
-                f"fewer blocks."
-            )
+            raise time_limit_error(self.program, self.options.time_limit_s)
 
     def _fault(self, thread: _Thread) -> KernelFault:
         kind = FAULT_KINDS[thread.word("fault_kind")]
@@ -283,7 +279,8 @@ class _Run:
         found.thread_instructions_pred_on[:] = np.where(guarded, on, found.thread_instructions)
         found.divergent_branches[:] = divergent
         sizes = np.array([form.access_bytes for form in program.forms], np.int64)
-        words = native_count.expand(self._summed("memory_counters", native_touch.WORD_BYTES // 8), sizes)
+        is_shared = np.array([(form.space or "").startswith("shared") for form in program.forms], bool)
+        words = native_count.expand(self._summed("memory_counters", native_touch.WORD_BYTES // 8), sizes, is_shared)
         for name, column in zip(native_touch.WORDS, words.T, strict=True):
             getattr(found, name)[:] = column
         for read, written in self.maps.values():

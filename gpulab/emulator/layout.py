@@ -24,7 +24,7 @@ _CONTEXT = (
     # Code
     "fast", "general",
     # State
-    "in_block", "warp", "block", "ctaid.x", "ctaid.y", "ctaid.z", "epoch", "warp_local", "blocks_run", "clock", "turn", "frame_clear", "dynamic_shared",
+    "in_block", "warp", "block", "ctaid.x", "ctaid.y", "ctaid.z", "epoch", "l1_version", "warp_local", "blocks_run", "clock", "turn", "frame_clear", "dynamic_shared",
     # The fault
     "fault_kind", "fault_instruction", "fault_lane", "fault_address", "fault_block", "fault_warp", "fault_extra",
 )  # fmt: skip

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gpulab.emulator import layout, native_touch
-from gpulab.emulator.ir import Value, constant
+from gpulab.emulator.ir import Value, constant, constants
 from gpulab.emulator.lower_values import Affine, State
 
 if TYPE_CHECKING:
@@ -20,41 +21,133 @@ def count_request(state: State, access: Access) -> None:
         return
     b = state.b
     counters = b.offset(state.constant_get("memory_counters", "ptr"), native_touch.WORD_BYTES * state.index)
-    info = access.info(state.index)
-    if access.space == "global" and isinstance(access.address, Value) and access.address.lanes == 1:
-        b.call("count_uniform", None, state.context, access.address, access.on, counters, info)
-        return
-    if access.space == "global" and _is_contiguous(state, access):
-        general, done = b.fresh("partial"), b.fresh("counted")
-        b.go_if(b.is_("ne", access.on, -1), general)
-        assert isinstance(access.address, Affine)
-        b.call("count_contiguous", None, state.context, access.address.base, counters, info)
-        b.br(done)
-        b.label(general)
-        _count_any(state, access, counters, info)
-        b.br(done)
-        b.label(done)
-        return
-    _count_any(state, access, counters, info)
+    scalar = isinstance(access.address, Value) and access.address.lanes == 1
+    flat = access.space in ("global", "shared") and not state.plan.general
+    if flat and access.space == "global" and scalar:
+        _count_uniform(state, access, counters)
+    elif flat and (scalar or isinstance(access.address, Affine)):
+        address = access.address if isinstance(access.address, Affine) else Affine(access.address, (0, 0))
+        if access.space == "shared" and _never_conflicts(state, address, access.size):
+            _count_usual(state, access, address, counters)
+        elif access.space == "global" and _is_contiguous(state, address, access.size):
+            _count_contiguous(state, access, address, counters)
+        else:
+            _count_affine(state, access, address, counters)
+    else:
+        addresses = state.buffers["addresses"]
+        b.store(state.vector(access.address), addresses, align=64)
+        info = access.info(state.index)
+        b.call(f"count_{access.space}", None, state.context, addresses, access.on, counters, info)
 
 
-def _is_contiguous(state: State, access: Access) -> bool:
-    if not isinstance(access.address, Affine) or access.address.strides[0] != access.size:
+def _is_contiguous(state: State, address: Affine, size: int) -> bool:
+    if address.strides[0] != size:
         return False
     width = state.plan.block_shape.width
-    return width == 32 or access.address.strides[1] == width * access.size
+    return width == 32 or address.strides[1] == width * size
 
 
-def _count_any(state: State, access: Access, counters: Value, info: Value) -> None:
+def _never_conflicts(state: State, address: Affine, size: int) -> bool:
+    """Whether a full warp's lanes are neighbors or all access one place."""
+    return address.strides == (0, 0) or (state.plan.block_shape.width == 32 and address.strides[0] == 0) or _is_contiguous(
+        state, address, size
+    )
+
+
+def _unless(state: State, usual: Value, counters: Value, word: int, rare: Callable[[], None]) -> None:
+    """Count one usual request in a word of its own (`native_count.expand`), or else do `rare`."""
     b = state.b
-    if isinstance(access.address, Affine) and access.space in ("global", "shared"):
-        strides = [constant("i64", s) if isinstance(s, int) else s for s in access.address.strides]
-        width = constant("i64", state.plan.block_shape.width)
-        flagged = b.or_(info, layout.SHARED) if access.space == "shared" else info
-        b.call(
-            "count_affine", None, state.context, access.address.base, *strides, width, access.on, counters, flagged
-        )
+    yes, no, done = b.fresh("usual"), b.fresh("rare"), b.fresh("counted")
+    b.cond(usual, yes, no)
+    b.label(yes)
+    native_touch.increment(b, b.offset(counters, 8 * word))
+    b.br(done)
+    b.label(no)
+    rare()
+    b.br(done)
+    b.label(done)
+
+
+def _count_usual(state: State, access: Access, address: Affine, counters: Value) -> None:
+    """Shared memory without bank conflicts."""
+    word = native_touch.UNIFORM if address.strides[0] == 0 else native_touch.ALIGNED
+    full = state.b.is_("eq", access.on, -1)
+    _unless(state, full, counters, word, lambda: _count_affine(state, access, address, counters))
+
+
+def _tag(state: State, sector: Value) -> tuple[Value, Value]:
+    """Where the modeled L1 has the entry of a sector, and what it holds if the sector is there."""
+    b = state.b
+    entry = b.offset(state.constant_get("l1", "ptr"), native_touch.l1_place(b, sector))
+    return entry, b.or_(sector, b.shl(state.constant_get("epoch"), native_touch.EPOCH_SHIFT))
+
+
+def _count_uniform(state: State, access: Access, counters: Value) -> None:
+    b = state.b
+    assert isinstance(access.address, Value)
+
+    def rare() -> None:
+        b.call("count_uniform", None, state.context, access.address, access.on, counters, access.info(state.index))
+
+    if access.flags:
+        rare()
         return
-    addresses = state.buffers["addresses"]
-    b.store(state.vector(access.address), addresses, align=64)
-    b.call(f"count_{access.space}", None, state.context, addresses, access.on, counters, info)
+    entry, tag = _tag(state, b.lshr(access.address, 5))
+    hit = b.compare("eq", b.load("i64", entry), tag)
+    _unless(state, b.and_(hit, b.is_("eq", access.on, -1)), counters, native_touch.UNIFORM, rare)
+
+
+def _count_contiguous(state: State, access: Access, address: Affine, counters: Value) -> None:
+    b = state.b
+
+    def rare() -> None:
+        general, done = b.fresh("partial"), b.fresh("counted")
+        b.go_if(b.is_("ne", access.on, -1), general)
+        b.call("count_contiguous", None, state.context, address.base, counters, access.info(state.index))
+        b.br(done)
+        b.label(general)
+        _count_affine(state, access, address, counters)
+        b.br(done)
+        b.label(done)
+
+    if access.flags or access.size != 4:
+        rare()
+        return
+    # A load of one whole line whose four sectors are in the L1.
+    entry, tag = _tag(state, b.lshr(address.base, 5))
+    tags = b.add(b.widen(tag, 4), constants("i64", [0, 1, 2, 3]))
+    usual = b.compare("eq", b.load("i64", entry, 4), tags)
+    usual = b.is_("eq", b.assign("i4", 1, f"bitcast {usual.ir} to i4"), -1)
+    usual = b.and_(usual, b.is_("eq", b.and_(address.base, 127), 0))
+    _unless(state, b.and_(usual, b.is_("eq", access.on, -1)), counters, native_touch.ALIGNED, rare)
+
+
+def _count_affine(state: State, access: Access, address: Affine, counters: Value) -> None:
+    """Add the answer of the instruction's memo, if that is for a request like this one."""
+    b = state.b
+    strides = [constant("i64", s) if isinstance(s, int) else s for s in address.strides]
+    is_shared, is_load = access.space == "shared", not access.flags & layout.STORE
+    width = state.plan.block_shape.width
+    info = access.info(state.index)
+    words = native_touch.memo_key(
+        b, address.base, *strides, access.on, constant("i64", 0) if is_shared or not is_load else state.get("l1_version"), is_shared
+    )
+    differs = constant("i64", 0)
+    for number, word in enumerate(words):
+        if number == 2 and width == 32:
+            continue
+        known = b.load("i64", b.offset(counters, 8 * (native_touch.MEMO + number)))
+        differs = b.xor(word, known) if number == 0 else b.or_(differs, b.xor(word, known))
+    yes, no, done = b.fresh("known"), b.fresh("new"), b.fresh("counted")
+    b.cond(b.is_("eq", differs, 0), yes, no)
+    b.label(yes)
+    answer = b.load("i64", b.offset(counters, 8 * native_touch.MEMO_ANSWER), 8, align=64)
+    b.store(b.add(b.load("i64", counters, 8, align=64), answer), counters, align=64)
+    b.br(done)
+    b.label(no)
+    flagged = b.or_(info, layout.SHARED) if is_shared else info
+    b.call(
+        "count_affine", None, state.context, address.base, *strides, constant("i64", width), access.on, counters, flagged
+    )
+    b.br(done)
+    b.label(done)

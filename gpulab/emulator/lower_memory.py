@@ -208,8 +208,7 @@ def _read_fast(state: State, access: Access, kind: str, pointer: Value) -> list[
     if kind == "contiguous":
         return _split(state, b.load(element, pointer, 32 * vector, align=step), vector)
     if kind == "strided":
-        pointers = _lane_pointers(state, access, pointer)
-        return [gather_element(state, element, pointers, number, access.on) for number in range(vector)]
+        return [_read_strided(state, access, pointer, number * step) for number in range(vector)]
     width, rows = state.plan.block_shape.width, []
     if kind == "steps":
         return [_read_steps(state, access, pointer, number * step) for number in range(vector)]
@@ -218,6 +217,24 @@ def _read_fast(state: State, access: Access, kind: str, pointer: Value) -> list[
     while len(rows) > 1:
         rows = [b.shuffle(x, y, list(range(2 * x.lanes))) for x, y in zip(rows[::2], rows[1::2], strict=True)]
     return _split(state, rows[0], vector)
+
+
+def _read_strided(state: State, access: Access, pointer: Value, offset: int) -> Value:
+    """One load for each lane, also of those that are off, for all are in bounds."""
+    b, width = state.b, state.plan.block_shape.width
+    assert isinstance(access.address, Affine)
+    first = access.address.strides[0]
+    first = constant("i64", first) if isinstance(first, int) else first
+    steps = [b.mul(first, number) for number in range(5)]
+    places: list[Value] = []
+    for lane in range(32):
+        if lane % width == 0:
+            places.append(b.offset(_row_pointer(state, access, pointer, lane // width), offset))
+        elif lane % width % 4 == 0:
+            places.append(b.offset(places[-4], steps[4]))
+        else:
+            places.append(b.offset(places[lane // 4 * 4] if width > 4 else places[lane // width * width], steps[lane % width % 4]))
+    return b.load_each(access.element, places)
 
 
 def _lane_pointers(state: State, access: Access, pointer: Value) -> Value:

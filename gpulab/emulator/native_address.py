@@ -33,8 +33,12 @@ def window_row(b: Builder, context: Value, address: Value) -> Value:
 
 def row_field(b: Builder, row: Value, name: str) -> Value:
     """A field of a row: base, delta, room, store_room, read, written."""
-    place = ("base", "delta", "room", "store_room", "read", "written").index(name)
-    return b.load("i64", b.offset(row, 8 * place))
+    return b.load("i64", b.offset(row, row_place(name)))
+
+
+def row_place(name: str) -> int:
+    """Where a row has a field, in bytes."""
+    return 8 * ("base", "delta", "room", "store_room", "read", "written").index(name)
 
 
 def record_fault(b: Builder, context: Value, kind: str, instruction: Value, lane: Value, address: Value) -> None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from gpulab.emulator.ir import Builder, IrModule, Value, constant, lane_numbers
-from gpulab.emulator.layout import SHARED, SHARED_SHIFT, WARP, get
+from gpulab.emulator.layout import SHARED, SHARED_SHIFT, STORE, WARP, get
 from gpulab.emulator.native_touch import (
     CACHE_BITS,
     CACHE_ENTRY_BYTES,
+    MEMO,
+    MEMO_ANSWER,
     WORDS,
     add_misses,
+    first_lanes,
     increment,
+    memo_key,
     peel,
-    toucher,
 )
 
 
@@ -31,7 +32,7 @@ def define_affine(module: IrModule) -> None:
     context, base, s0, s1, width, mask, counters, info = (b.argument(name, kind) for name, kind in parameters)
     misses = b.variable(constant("i64", 0))
     with b.if_(b.is_("eq", b.and_(info, SHARED), 0)):
-        _touch_affine(b, context, base, s0, s1, width, mask, info, misses)
+        b.store(_touch_affine(b, context, base, s0, s1, width, mask, info), misses)
     size = b.and_(info, 255)
     key = b.or_(b.and_(base, 127), b.or_(b.shl(size, 8), b.shl(width, 16)))
     key = b.or_(b.or_(key, b.shl(b.resize(mask, "i64"), 32)), b.shl(b.and_(info, SHARED), 24 - SHARED_SHIFT))
@@ -46,12 +47,33 @@ def define_affine(module: IrModule) -> None:
             b.store(word, b.offset(entry, 8 * number))
         b.store(constant("i64", 0, len(WORDS)), answer, align=64)
         b.call("measure_affine", None, base, s0, s1, width, mask, answer, info)
-    add_misses(b, counters, b.load("i64", misses))
+    misses = b.load("i64", misses)
+    add_misses(b, counters, misses)
+    _fill_memo(b, context, (base, s0, s1), mask, counters, info, b.load("i64", answer, len(WORDS), align=64), misses)
     total = b.add(b.load("i64", counters, len(WORDS), align=64), b.load("i64", answer, len(WORDS), align=64))
     b.store(total, counters, align=64)
     b.ret()
     b.finish()
     _define_measure_affine(module)
+
+
+def _fill_memo(
+    b: Builder, context: Value, address: tuple[Value, Value, Value], mask: Value, counters: Value, info: Value, answer: Value,
+    misses: Value,
+) -> None:  # fmt: skip
+    """Remember the answer for the next request of this instruction, if it holds for others than this one."""
+    base, s0, s1 = address
+    is_shared = b.is_("ne", b.and_(info, SHARED), 0)
+    whole = b.is_("eq", b.or_(b.and_(b.or_(s0, s1), 31), misses), 0)
+    zero = constant("i64", 0)
+    with b.if_(b.or_(is_shared, whole)):
+        is_load = b.is_("eq", b.and_(info, STORE), 0)
+        version = b.select(b.and_(is_load, b.not_(is_shared)), get(b, context, "l1_version"), zero)
+        of_shared = memo_key(b, base, s0, s1, mask, version, True)
+        of_global = memo_key(b, base, s0, s1, mask, version, False)
+        for number, (one, other) in enumerate(zip(of_shared, of_global, strict=True), MEMO):
+            b.store(b.select(is_shared, one, other), b.offset(counters, 8 * number))
+        b.store(answer, b.offset(counters, 8 * MEMO_ANSWER), align=64)
 
 
 def affine_vector(b: Builder, base: Value, s0: Value, s1: Value, width: Value) -> Value:
@@ -78,62 +100,42 @@ def _define_measure_affine(module: IrModule) -> None:
 
 
 def _touch_affine(
-    b: Builder, context: Value, base: Value, s0: Value, s1: Value, width: Value, mask: Value, info: Value, misses: Value
-) -> None:
-    """Touch the sectors of affine addresses in lane order."""
-    size = b.and_(info, 255)
-    touch = toucher(b, context, base, info)
-    generic, done = b.fresh("generic"), b.fresh("touched")
-    b.go_if(b.is_("ne", mask, -1), generic)
+    b: Builder, context: Value, base: Value, s0: Value, s1: Value, width: Value, mask: Value, info: Value
+) -> Value:
+    """Touch the sectors of affine addresses; returns the misses."""
+    sectors = b.lshr(affine_vector(b, base, s0, s1, width), 5)
+    first = b.variable(constant("i32", 0))
+    generic, ready = b.fresh("generic"), b.fresh("ready")
+    starts = _row_starts(b, s0, s1, width, b.and_(info, 255))
+    # Equal rows: the first one tells all.
+    row = b.sub(b.shl(constant("i64", 1), width), 1)
+    equal = b.and_(b.is_("eq", s1, 0), b.is_("eq", mask, -1))
+    mask = b.select(equal, b.resize(row, "i32"), mask)
+    starts = b.select(equal, constant("i32", 1), starts)
+    # Lanes that are on must be neighbors, so that the lane before tells whether a sector is new.
+    run = b.add(mask, b.and_(mask, b.sub(constant("i32", 0), mask)))
+    b.go_if(b.or_(b.is_("eq", starts, 0), b.is_("ne", b.and_(run, b.sub(run, 1)), 0)), generic)
+    before = b.shuffle(sectors, sectors, [WARP - 1, *range(WARP - 1)])
+    starts = b.or_(starts, b.and_(mask, b.sub(constant("i32", 0), mask)))
+    b.store(b.and_(mask, b.or_(starts, b.mask_word(b.compare("ne", sectors, before)))), first)
+    b.br(ready)
+    b.label(generic)
+    b.store(first_lanes(b, sectors, mask), first)
+    b.br(ready)
+    b.label(ready)
+    return b.call("touch", "i64", context, sectors, b.load("i32", first), info)
+
+
+def _row_starts(b: Builder, s0: Value, s1: Value, width: Value, size: Value) -> Value:
+    """First lanes of rows of lanes that share no sectors with other rows; 0 if rows might.
+
+    Inside a row sectors only ascend or only descend.
+    """
+    one_row = b.or_(b.is_("eq", width, WARP), b.compare("eq", s1, b.mul(s0, width)))
     span = b.add(b.mul(b.intrinsic("llvm.abs", s0, tail=", i1 false"), b.sub(width, 1)), size)
     apart = b.compare("uge", b.intrinsic("llvm.abs", s1, tail=", i1 false"), b.add(span, 32))
-    rows = b.select(b.is_("eq", s1, 0), constant("i64", 1), b.binary("udiv", constant("i64", WARP), width))
-    # Rows that might share sectors need to be looked at lane by lane.
-    b.go_if(b.not_(b.or_(apart, b.is_("eq", rows, 1))), generic)
-    row, start = b.variable(constant("i64", 0)), b.variable(base)
-    dense = b.compare("ule", s0, constant("i64", 32))
-    with b.loop() as leave:
-        now, begin = b.load("i64", row), b.load("i64", start)
-        b.go_if(b.compare("uge", now, rows), leave)
-        b.store(b.add(now, 1), row)
-        b.store(b.add(begin, s1), start)
-        _touch_row(b, touch, begin, s0, width, size, dense, misses)
-    b.br(done)
-    b.label(generic)
-    vector = affine_vector(b, base, s0, s1, width)
-    anywhere = toucher(b, context, None, info)
-    with peel(b, b.lshr(vector, 5), mask) as (sector, _):
-        increment(b, misses, anywhere(sector))
-    b.br(done)
-    b.label(done)
-
-
-def _touch_row(
-    b: Builder, touch: Callable[[Value], Value], begin: Value, s0: Value, width: Value, size: Value, dense: Value, misses: Value
-) -> None:
-    """A row of lanes: every sector from its first to its last byte if the stride is short, else lane by lane."""
-    steps = b.mul(s0, b.sub(width, 1))
-    first = b.lshr(begin, 5)
-    last = b.lshr(b.add(b.add(begin, steps), b.sub(size, 1)), 5)
-    sector, address, lane = b.variable(first), b.variable(begin), b.variable(constant("i64", 0))
-    lanes, after = b.fresh("lanes"), b.fresh("row")
-    b.go_if(b.not_(dense), lanes)
-    with b.loop() as leave:
-        now = b.load("i64", sector)
-        b.go_if(b.compare("ugt", now, last), leave)
-        b.store(b.add(now, 1), sector)
-        increment(b, misses, touch(now))
-    b.br(after)
-    b.label(lanes)
-    previous = b.variable(constant("i64", -1))
-    with b.loop() as leave:
-        number, place = b.load("i64", lane), b.load("i64", address)
-        b.go_if(b.compare("uge", number, width), leave)
-        b.store(b.add(number, 1), lane)
-        b.store(b.add(place, s0), address)
-        here = b.lshr(place, 5)
-        with b.if_(b.compare("ne", here, b.load("i64", previous))):
-            increment(b, misses, touch(here))
-        b.store(here, previous)
-    b.br(after)
-    b.label(after)
+    # A 1 in every lane that `width` divides.
+    ones = b.shl(constant("i64", 1), b.and_(width, WARP - 1))
+    rows = b.intrinsic("llvm.umax", b.sub(ones, 1), constant("i64", 1))
+    pattern = b.resize(b.binary("udiv", constant("i64", (1 << WARP) - 1), rows), "i32")
+    return b.select(one_row, constant("i32", 1), b.select(apart, pattern, constant("i32", 0)))

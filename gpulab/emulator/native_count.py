@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpulab.emulator.ir import Builder, IrModule, Value, constant, constants
+from gpulab.emulator.ir import Builder, IrModule, Value, constant, constants, lane_numbers
 from gpulab.emulator.layout import SHARED, STORE, WARP, get
 from gpulab.emulator.memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS
 from gpulab.emulator.native_affine import define_affine
@@ -20,17 +20,16 @@ from gpulab.emulator.native_local import count_local
 from gpulab.emulator.native_touch import (
     ALIGNED,
     EPOCH_SHIFT,
-    L1_MULTIPLIER,
-    L1_SHIFT,
     MISSES,
     UNIFORM,
     WORDS,
     add_misses,
     add_words,
     define_touch,
+    first_lanes,
     increment,
+    l1_place,
     peel,
-    toucher,
 )
 
 _PARAMETERS = (("context", "ptr"), ("addresses", "ptr"), ("mask", "i32"), ("counters", "ptr"), ("info", "i64"))
@@ -122,10 +121,10 @@ def _define_count(module: IrModule, space: str) -> None:
     for width in (32, 16):
         _try_affine(b, context, vector, mask, counters, info, width, space)
     if space == "global":
-        touch = toucher(b, context, None, info)
-        with peel(b, b.lshr(vector, 5), mask) as (sector, _):
-            increment(b, sectors)
-            increment(b, misses, touch(sector))
+        touched = b.lshr(vector, 5)
+        first = first_lanes(b, touched, mask)
+        b.store(b.resize(b.popcount(first), "i64"), sectors)
+        b.store(b.call("touch", "i64", context, touched, first, info), misses)
     b.call("measure", None, addresses, mask, info, b.load("i64", sectors), b.load("i64", misses), counters)
     b.ret()
     b.finish()
@@ -167,21 +166,25 @@ def _define_generic(module: IrModule) -> None:
     b.finish()
 
 
-def expand(words: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+def expand(words: np.ndarray, sizes: np.ndarray, is_shared: np.ndarray) -> np.ndarray:
     """Counters in the order of `WORDS`, with the two usual requests multiplied out.
 
     Parameters
     ----------
     words : numpy.ndarray
-        Shape (instructions, 16), int64: the raw counters.
+        Shape (instructions, `WORD_BYTES` // 8), int64: the raw counters.
     sizes : numpy.ndarray
         Bytes per lane of each instruction.
+    is_shared : numpy.ndarray
+        Boolean: which instructions access shared memory, where there are no sectors.
     """
     total = words[:, : len(WORDS)].copy()
     total[:, WORDS.index("l1_miss_sectors")] += words[:, MISSES]
     passes, one = np.maximum(sizes // 4, 1), np.ones_like(sizes)
-    aligned = [one, WARP * sizes, sizes, sizes, passes, passes, passes]
-    uniform = [one, WARP * sizes, one, sizes, one, passes, passes]
+    sectors, single = np.where(is_shared, 0, (sizes, one))
+    lines = np.where(is_shared, 0, passes)
+    aligned = [one, WARP * sizes, sectors, sectors, lines, passes, passes]
+    uniform = [one, WARP * sizes, single, sectors, single, passes, passes]
     for column, (of_aligned, of_uniform) in enumerate(zip(aligned, uniform, strict=True)):
         total[:, column] += words[:, ALIGNED] * of_aligned + words[:, UNIFORM] * of_uniform
     return total
@@ -192,13 +195,11 @@ def _return_if_line_hits(b: Builder, context: Value, base: Value, first: Value, 
     is_load = b.is_("eq", b.and_(info, STORE), 0)
     is_line = b.is_("eq", b.or_(b.and_(base, 127), b.xor(b.and_(info, 255), 4)), 0)
     with b.if_(b.and_(is_load, is_line)):
-        table, hashed = get(b, context, "l1", "ptr"), b.mul(first, L1_MULTIPLIER)
+        entry = b.offset(get(b, context, "l1", "ptr"), l1_place(b, first))
         tag = b.or_(first, b.shl(get(b, context, "epoch"), EPOCH_SHIFT))
-        hit = constant("i1", 1)
-        for number in range(4):
-            index = b.lshr(b.add(hashed, number * L1_MULTIPLIER), L1_SHIFT)
-            found = b.load("i64", b.offset(table, b.mul(index, 8)))
-            hit = b.and_(hit, b.compare("eq", found, b.add(tag, number)))
+        tags = b.add(b.widen(tag, 4), constants("i64", [0, 1, 2, 3]))
+        equal = b.compare("eq", b.load("i64", entry, 4, align=32), tags)
+        hit = b.is_("eq", b.assign("i4", 1, f"bitcast {equal.ir} to i4"), -1)
         with b.if_(hit):
             increment(b, b.offset(counters, 8 * ALIGNED))
             b.ret()
@@ -217,15 +218,10 @@ def _define_contiguous(module: IrModule) -> None:
     size = b.and_(info, 255)
     span = b.shl(size, 5)
     first, last = b.lshr(base, 5), b.lshr(b.add(base, b.sub(span, 1)), 5)
-    misses, sector = b.variable(constant("i64", 0)), b.variable(first)
     _return_if_line_hits(b, context, base, first, counters, info)
-    touch = toucher(b, context, base, info)
-    with b.loop() as leave:
-        now = b.load("i64", sector)
-        b.go_if(b.compare("ugt", now, last), leave)
-        b.store(b.add(now, 1), sector)
-        increment(b, misses, touch(now))
-    add_misses(b, counters, b.load("i64", misses))
+    lanes = lane_numbers("i64", WARP)
+    inside = b.mask_word(b.compare("ule", lanes, b.sub(last, first)))
+    add_misses(b, counters, b.call("touch", "i64", context, b.add(lanes, first), inside, info))
     with b.if_(b.is_("eq", b.and_(base, 127), 0)):
         increment(b, b.offset(counters, 8 * ALIGNED))
         b.ret()
@@ -249,7 +245,7 @@ def _define_uniform(module: IrModule) -> None:
     context, base, counters = b.argument("context", "ptr"), b.argument("base", "i64"), b.argument("counters", "ptr")
     mask, info = b.argument("mask", "i32"), b.argument("info", "i64")
     size = b.and_(info, 255)
-    add_misses(b, counters, toucher(b, context, base, info)(b.lshr(base, 5)))
+    add_misses(b, counters, b.call("touch_one", "i64", context, b.lshr(base, 5), info))
     with b.if_(b.is_("eq", mask, -1)):
         increment(b, b.offset(counters, 8 * UNIFORM))
         b.ret()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gpulab.emulator.ir import Builder, IrModule, Value, constant
-from gpulab.emulator.layout import ATOMIC, STORE, get, put
-from gpulab.emulator.native_address import row_field, window_row
+from gpulab.emulator.layout import ATOMIC, STORE, WARP, get, put, slot
+from gpulab.emulator.memory import WINDOW_BITS
+from gpulab.emulator.native_address import row_field, row_place, window_row
 
 WORDS = (
     "requests",
@@ -21,11 +22,13 @@ WORDS = (
 )
 # Behind them: how often the two usual requests came, whose cost follows from the width alone (`expand`), and misses.
 ALIGNED, UNIFORM, MISSES = 8, 9, 10
-WORD_BYTES = 128
+# Then a memo of the last affine request: its key (`MEMO_KEYS`), and the eight words that such a request adds.
+MEMO, MEMO_ANSWER = 16, 24
+MEMO_KEYS = ("place", "s0", "s1", "mask", "version")
+WORD_BYTES = 256
 L1_ENTRIES = 4096
-# Multiplicative hash (2**64 / golden ratio): it spreads strided sectors over the table.
-L1_MULTIPLIER = 0x9E3779B97F4A7C15
-L1_SHIFT = 52
+# As in `reference_counting`: shift and factor of what is added to the line.
+L1_FOLDS = ((10, 37), (33, 389))
 EPOCH_SHIFT = 56
 CACHE_BITS = 10
 CACHE_ENTRY_BYTES = 128
@@ -35,65 +38,107 @@ CACHE_ENTRY_BYTES = 128
 
 
 def define_touch(module: IrModule) -> None:
-    """``touch(context, table, epoch, map, sector, info)``: the modeled L1 and the maps of touched sectors.
+    """``touch(context, sectors, mask, info)``: the modeled L1 and the maps of touched sectors, for a whole request.
 
-    `table` and `epoch` are the L1's, `map` is where the map of written sectors would have sector 0; a load finds its map
-    only when it misses. Returns 1 for a miss.
+    `mask` names lanes with distinct sectors; all are looked up before any is replaced, and of two that want one entry the
+    higher lane keeps it. A load marks its sectors as read only when they miss. Returns the number of misses.
     """
-    parameters = (("context", "ptr"), ("table", "ptr"), ("epoch", "i64"), ("map", "i64"), ("sector", "i64"), ("info", "i64"))
-    b = Builder(module, "touch", "i64", parameters, "nounwind alwaysinline", "internal")
-    context, table, epoch, written, sector, info = (b.argument(name, kind) for name, kind in parameters)
+    _define_mark(module)
+    _define_touch_one(module)
+    parameters = (("context", "ptr"), ("sectors", "<32 x i64>"), ("mask", "i32"), ("info", "i64"))
+    b = Builder(module, "touch", "i64", parameters, "nounwind noinline", "internal")
+    context, sectors = b.argument("context", "ptr"), b.argument("sectors", "i64", WARP)
+    mask, info = b.argument("mask", "i32"), b.argument("info", "i64")
     with b.if_(b.is_("eq", b.and_(info, STORE), 0)):
-        entry = b.offset(table, b.mul(b.lshr(b.mul(sector, L1_MULTIPLIER), L1_SHIFT), 8))
-        tag = b.or_(sector, epoch)
-        with b.if_(b.compare("eq", b.load("i64", entry), tag)):
-            b.ret(constant("i64", 0))
-            b.label(b.fresh("dead"))
-        b.store(tag, entry)
-        _mark(b, _map_origin(b, context, b.shl(sector, 5), "read"), sector)
-        b.ret(constant("i64", 1))
+        missing = _look_up(b, context, sectors, mask)
+        with b.if_(b.is_("ne", missing, 0)):
+            increment(b, slot(b, context, "l1_version"))
+            b.call("mark", None, context, sectors, missing, constant("i64", row_place("read")))
+        b.ret(b.resize(b.popcount(missing), "i64"))
         b.label(b.fresh("dead"))
     with b.if_(b.is_("ne", b.and_(info, ATOMIC), 0)):
-        _mark(b, _map_origin(b, context, b.shl(sector, 5), "read"), sector)
-    _mark(b, written, sector)
+        b.call("mark", None, context, sectors, mask, constant("i64", row_place("read")))
+    b.call("mark", None, context, sectors, mask, constant("i64", row_place("written")))
     b.ret(constant("i64", 0))
     b.finish()
 
 
-def _mark(b: Builder, origin: Value, sector: Value) -> None:
-    b.store(constant("i8", 1), b.cast("inttoptr", b.add(origin, sector), "ptr"))
+def l1_place(b: Builder, sector: Value) -> Value:
+    """Where the modeled L1 has the entry of a sector (or of each of a vector of sectors), in bytes."""
+    sets = low = b.resize(b.lshr(sector, 2), "i32")
+    for shift, factor in L1_FOLDS:
+        part = b.lshr(low, shift) if shift < 20 else b.resize(b.lshr(sector, shift + 2), "i32")
+        sets = b.add(sets, b.mul(part, factor))
+    quarter = b.and_(b.resize(sector, "i32"), 3)
+    return b.resize(b.add(b.shl(b.and_(sets, L1_ENTRIES // 4 - 1), 5), b.shl(quarter, 3)), "i64")
 
 
-def _map_origin(b: Builder, context: Value, address: Value, which: str) -> Value:
+def _look_up(b: Builder, context: Value, sectors: Value, mask: Value) -> Value:
+    """Lanes that miss; the table has their sectors afterwards."""
+    table = get(b, context, "l1", "ptr")
+    places = b.hidden(l1_place(b, sectors))
+    tags = b.or_(sectors, b.shl(get(b, context, "epoch"), EPOCH_SHIFT))
+    found = b.load_each("i64", [b.offset(table, b.load("i64", b.offset(places, 8 * lane))) for lane in range(WARP)])
+    missing = b.and_(mask, b.mask_word(b.compare("ne", found, tags)))
+    with b.if_(b.is_("ne", missing, 0)):
+        wanted = b.variable(tags)
+        with b.bits(missing) as lane:
+            lane = b.mul(b.resize(lane, "i64"), 8)
+            b.store(b.load("i64", b.offset(wanted, lane)), b.offset(table, b.load("i64", b.offset(places, lane))))
+    return missing
+
+
+def _define_mark(module: IrModule) -> None:
+    """``mark(context, sectors, lanes, place)``: mark sectors in the maps at a place of the window rows."""
+    parameters = (("context", "ptr"), ("sectors", "<32 x i64>"), ("lanes", "i32"), ("place", "i64"))
+    b = Builder(module, "mark", "void", parameters, "nounwind noinline", "internal")
+    context, sectors = b.argument("context", "ptr"), b.argument("sectors", "i64", WARP)
+    lanes, place = b.argument("lanes", "i32"), b.argument("place", "i64")
+    where = b.variable(sectors)
+    origin = b.variable(constant("i64", 0))
+    window = b.variable(constant("i64", -1))
+    with b.bits(lanes) as lane:
+        sector = b.load("i64", b.offset(where, b.mul(b.resize(lane, "i64"), 8)))
+        here = b.lshr(sector, WINDOW_BITS - 5)
+        with b.if_(b.compare("ne", here, b.load("i64", window))):
+            b.store(here, window)
+            b.store(map_origin(b, context, b.shl(sector, 5), place), origin)
+        b.store(constant("i8", 1), b.cast("inttoptr", b.add(b.load("i64", origin), sector), "ptr"))
+    b.ret()
+    b.finish()
+
+
+def _define_touch_one(module: IrModule) -> None:
+    """``touch_one(context, sector, info)``: `touch` of a single sector."""
+    parameters = (("context", "ptr"), ("sector", "i64"), ("info", "i64"))
+    b = Builder(module, "touch_one", "i64", parameters, "nounwind", "internal")
+    context, sector, info = (b.argument(name, kind) for name, kind in parameters)
+    lanes = constant("i32", 1)
+    with b.if_(b.is_("eq", b.and_(info, STORE), 0)):
+        entry = b.offset(get(b, context, "l1", "ptr"), l1_place(b, sector))
+        tag = b.or_(sector, b.shl(get(b, context, "epoch"), EPOCH_SHIFT))
+        missing = b.compare("ne", b.load("i64", entry), tag)
+        with b.if_(missing):
+            b.store(tag, entry)
+            increment(b, slot(b, context, "l1_version"))
+            b.call("mark", None, context, b.widen(sector), lanes, constant("i64", row_place("read")))
+        b.ret(b.resize(missing, "i64"))
+        b.label(b.fresh("dead"))
+    b.ret(b.call("touch", "i64", context, b.widen(sector), lanes, info))
+    b.finish()
+
+
+def map_origin(b: Builder, context: Value, address: Value, place: Value) -> Value:
     """Where a window's map of touched sectors would have sector 0."""
     row = window_row(b, context, address)
-    return b.sub(row_field(b, row, which), b.lshr(row_field(b, row, "base"), 5))
-
-
-def toucher(b: Builder, context: Value, address: Value | None, info: Value) -> Callable[[Value], Value]:
-    """A function that touches a sector, with what all sectors of a request share looked up once.
-
-    `address` is one of the request's if all of them lie in one window, else None.
-    """
-    table = get(b, context, "l1", "ptr")
-    epoch = b.shl(get(b, context, "epoch"), EPOCH_SHIFT)
-    shared = b.variable(constant("i64", 0))
-    if address is not None:
-        with b.if_(b.is_("ne", b.and_(info, STORE), 0)):
-            b.store(_map_origin(b, context, address, "written"), shared)
-
-    def touch(sector: Value) -> Value:
-        one_window = address is not None
-        written = b.load("i64", shared) if one_window else _map_origin(b, context, b.shl(sector, 5), "written")
-        return b.call("touch", "i64", context, table, epoch, written, sector, info)
-
-    return touch
+    return b.sub(b.load("i64", b.offset(row, place)), b.lshr(row_field(b, row, "base"), 5))
 
 
 def advance_epoch(b: Builder, context: Value) -> None:
     """Empty the modeled L1 for a new block: a new epoch makes all its tags old."""
     epoch = b.add(get(b, context, "epoch"), 1)
     put(b, context, "epoch", epoch)
+    increment(b, slot(b, context, "l1_version"))
     with b.if_(b.is_("ugt", epoch, 255)):
         table = get(b, context, "l1", "ptr")
         b.declare("llvm.memset.p0.i64", "void", "ptr, i8, i64, i1")
@@ -119,6 +164,14 @@ def peel(b: Builder, keys: Value, mask: Value) -> Iterator[tuple[Value, Value]]:
         yield key, lane
 
 
+def first_lanes(b: Builder, keys: Value, mask: Value) -> Value:
+    """Of the lanes in `mask`, those that have no lower one with the same key."""
+    first = b.variable(constant("i32", 0))
+    with peel(b, keys, mask) as (_, lane):
+        b.store(b.or_(b.load("i32", first), b.shl(constant("i32", 1), lane)), first)
+    return b.load("i32", first)
+
+
 def increment(b: Builder, where: Value, by: Value | int = 1) -> None:
     """Add to a word in memory."""
     b.store(b.add(b.load("i64", where), by), where)
@@ -136,3 +189,14 @@ def add_words(b: Builder, counters: Value, *words: Value) -> None:
     for index, word in enumerate(words):
         vector = b.assign("i64", len(words), f"insertelement {vector.ir}, {word.ir}, i32 {index}")
     b.store(b.add(b.load("i64", counters, len(words), align=64), vector), counters, align=64)
+
+
+def memo_key(b: Builder, base: Value, s0: Value, s1: Value, mask: Value, version: Value, is_shared: bool) -> list[Value]:
+    """What the cost of an affine request with these strides depends on, in the order of `MEMO_KEYS`.
+
+    In global memory it is the sector of lane 0, if all strides are multiples of a sector, and for loads that nothing in the
+    L1 was replaced since (`version`). In shared memory a shift by whole banks changes nothing.
+    """
+    place = b.and_(base, 3) if is_shared else b.lshr(base, 5)
+    # A memo that was never filled has mask 0.
+    return [place, s0, s1, b.resize(mask, "i64"), version]

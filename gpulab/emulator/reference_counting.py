@@ -12,8 +12,9 @@ from gpulab.ptx.opcodes import Form
 L1_ENTRIES = 4096
 """Sectors of 32 bytes: a modeled L1 of 128 KiB."""
 
-_L1_HASH = 0x9E3779B97F4A7C15
-_L1_SHIFT = 64 - 12
+_L1_SETS = L1_ENTRIES // 4
+# Sets move on with each 1,024 lines, so that the rows of a matrix don't share them, and from one allocation to the next.
+_L1_FOLDS = ((0, 1), (10, 37), (33, 389))
 _WORD_BYTES = 4
 _ROW_BYTES = 128
 
@@ -99,11 +100,18 @@ class Tally:
         if form.kind != "load":
             self._written.update(sectors)
             return
-        for sector in sectors:
-            entry = (sector * _L1_HASH & (1 << 64) - 1) >> _L1_SHIFT
-            if self._l1.get(entry) != sector:
-                self._l1[entry] = sector
-                self.counters.l1_miss_sectors[index] += 1
+        entries = [l1_entry(sector) for sector in sectors]
+        # The whole request is looked up before any of its sectors is replaced; of two for one entry the later one
+        # stays.
+        missing = [pair for pair in zip(entries, sectors, strict=True) if self._l1.get(pair[0]) != pair[1]]
+        self._l1.update(missing)
+        self.counters.l1_miss_sectors[index] += len(missing)
+
+
+def l1_entry(sector: int) -> int:
+    """Entry of the modeled L1 for a sector: the four sectors of a line lie side by side, each replaced on its own."""
+    line = sector >> 2
+    return sum((line >> shift) * factor for shift, factor in _L1_FOLDS) % _L1_SETS * 4 + sector % 4
 
 
 def _interleaved(offsets: np.ndarray, lanes: np.ndarray) -> np.ndarray:

@@ -41,7 +41,8 @@ class _Context:
         address = native.helpers().addresses[function]
         ctypes.CFUNCTYPE(None, *kinds)(address)(self.words.ctypes.data, *places)
         raw = counters.view(np.int64).reshape(1, -1)
-        return native_count.expand(raw, np.array([arguments[-1] & 255]))[0]
+        info = arguments[-1]
+        return native_count.expand(raw, np.array([info & 255]), np.array([bool(info & SHARED)]))[0]
 
 
 def _expected(addresses: np.ndarray, lanes: np.ndarray, size: int, shared: bool) -> list[int]:
