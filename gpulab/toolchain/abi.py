@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from gpulab.errors import ArgumentError
-from gpulab.toolchain.argument_types import ArrayFacts, array_facts, numba_type, require_unmasked
+from gpulab.toolchain.argument_types import ArrayFacts, array_facts, numba_type, require_plain_bytes, require_unmasked
 from gpulab.toolchain.records import ParameterType, dtype_name
 
 #: Gives an array a place in the GPU's address space: ``bind(array, facts, name) -> address of its first item``.
@@ -145,6 +145,7 @@ def _pointer(parameter: ParameterType, value: Any, place: _Place, bind: Bind) ->
     if facts is None:
         raise place.error(parameter, value, "Pass an array.")
     require_unmasked(value, place.name)
+    require_plain_bytes(facts.dtype, place.name)
     if parameter.dtype is not None and facts.dtype.itemsize != parameter.dtype.itemsize:
         wanted = "np.bool_" if parameter.dtype.kind == "b" else f"np.{parameter.dtype}"
         raise place.error(

@@ -152,17 +152,25 @@ def _refusal(value: Any, name: str) -> str:
     return f"Argument {_shown(name)} must be an array, a number, a bool or a tuple of these, but {what} came.{hint}"
 
 
-def _require_supported(dtype: np.dtype, name: str) -> None:
-    if dtype.hasobject or (dtype.kind in "USV" and not dtype.names):
-        hint = "np.float32" if dtype.hasobject else "an integer type"
-        raise ArgumentError(
-            f"Argument {_shown(name)} must have a dtype that a GPU knows, but {dtype} came. Convert it, e.g. to {hint}."
-        )
+def require_plain_bytes(dtype: np.dtype, name: str) -> None:
+    """Raise an `ArgumentError` for items that are Python objects, or whose bytes lie in another order."""
+    if dtype.hasobject:
+        raise ArgumentError(_unknown(dtype, name, "np.float32"))
     if not dtype.isnative:
         raise ArgumentError(
             f"Argument {_shown(name)} must be in this machine's byte order, but {dtype.str} came. "
             f"Convert it: x.astype(x.dtype.newbyteorder('='))."
         )
+
+
+def _require_supported(dtype: np.dtype, name: str) -> None:
+    require_plain_bytes(dtype, name)
+    if dtype.kind in "USV" and not dtype.names:
+        raise ArgumentError(_unknown(dtype, name, "an integer type"))
+
+
+def _unknown(dtype: np.dtype, name: str, hint: str) -> str:
+    return f"Argument {_shown(name)} must have a dtype that a GPU knows, but {dtype} came. Convert it, e.g. to {hint}."
 
 
 def _shown(name: str) -> str:

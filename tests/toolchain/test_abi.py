@@ -215,6 +215,20 @@ def test_a_masked_array_is_refused() -> None:
             packed(kinds, masked) if kinds else numba_packed(masked)
 
 
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros(3, np.dtype(np.float32).newbyteorder()), "must be in this machine's byte order"),
+        (np.array([None, 1, "x"]), "must have a dtype that a GPU knows, but object came"),
+        (np.zeros(3, [("a", "f4"), ("b", "O")]), "must have a dtype that a GPU knows"),
+    ],
+)
+def test_a_pointer_takes_no_array_whose_bytes_mean_something_else(array: np.ndarray, message: str) -> None:
+    for kind in (ParameterType("pointer", "x"), ParameterType("pointer", "x", array.dtype.newbyteorder("="))):
+        with pytest.raises(ArgumentError, match=f"Argument 'x' {message}"):
+            packed([kind], array)
+
+
 def test_pointers_take_any_array_of_their_item_size_and_others_any_array(parameters: dict[str, ParameterType]) -> None:
     for value in (np.zeros(3, np.int32), np.zeros((2, 2), np.float32, order="F"), np.zeros(0, np.float32)):
         assert packed([parameters["x"]], value) == struct.pack("<Q", ADDRESS)
