@@ -78,8 +78,20 @@ class EmulatedDevice(Device):
         return LaunchRecord(ptx, config, self.gpu, self.kind, described, program, counters if count else None)
 
     def allocate(self, nbytes: int, name: str = "device array") -> Buffer:
-        """Memory of the address space that all emulated GPUs share."""
-        return EmulatedBuffer(self.memory, self.memory.allocate(nbytes, name))
+        """Memory of the address space that all emulated GPUs share.
+
+        Raises
+        ------
+        DeviceError
+            If this computer has not as much.
+        """
+        try:
+            return EmulatedBuffer(self.memory, self.memory.allocate(nbytes, name))
+        except (MemoryError, ValueError) as error:  # NumPy raises the latter for sizes that no address space holds
+            raise DeviceError(
+                f"An array of {nbytes:,} bytes does not fit into this computer's memory, which stands in for that of "
+                "the GPU. Use a smaller one."
+            ) from error
 
     def synchronize(self) -> None:
         """Nothing to wait for: a launch is finished when it returns."""
@@ -216,10 +228,12 @@ def _release(allocations: list[Allocation]) -> None:
 
 def _sample(config: LaunchConfig, blocks: int | None) -> Sequence[int] | None:
     """Linear numbers of `blocks` blocks, evenly spread over the grid; None for all."""
-    if blocks is None or blocks >= config.blocks:
+    if blocks is None:
         return None
-    if blocks < 1:
-        raise LaunchError(f"sample_blocks must be at least 1, but {blocks} came.")
+    if not isinstance(blocks, (int, np.integer)) or blocks < 1:
+        raise LaunchError(f"sample_blocks must be a whole number of at least 1, but {blocks!r} came.")
+    if blocks >= config.blocks:
+        return None
     return [number * config.blocks // blocks for number in range(blocks)]
 
 

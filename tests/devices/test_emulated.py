@@ -12,7 +12,7 @@ import gpulab
 from gpulab import cuda
 from gpulab.devices import DeviceArray, device_for
 from gpulab.devices.emulated import EmulatedDevice
-from gpulab.errors import ArgumentError, KernelFault, LaunchError, TimeLimitError
+from gpulab.errors import ArgumentError, DeviceError, KernelFault, LaunchError, TimeLimitError
 
 SCALE = """
 extern "C" __global__ void scale(const float* x, float* y, float a, int n) {
@@ -71,8 +71,9 @@ def test_a_sample_runs_blocks_spread_over_the_grid(
     record = device.launch(scale[4, 256], (X + 1, y, 1, 1000), count=True, sample_blocks=blocks)
     assert np.unique(np.nonzero(y)[0] // 256).tolist() == expected
     assert record.counters.warps == 8 * len(expected)
-    with pytest.raises(LaunchError, match="sample_blocks must be at least 1"):
-        device.launch(scale[4, 256], (X, y, 1, 1000), sample_blocks=0)
+    for wrong in (0, "2", 1.5):
+        with pytest.raises(LaunchError, match="sample_blocks must be a whole number of at least 1"):
+            device.launch(scale[4, 256], (X, y, 1, 1000), sample_blocks=wrong)  # type: ignore[arg-type]
 
 
 def test_an_endless_kernel_ends_and_the_next_one_runs(scale: gpulab.RawKernel) -> None:
@@ -146,6 +147,12 @@ def test_the_same_kernel_is_prepared_once(device: EmulatedDevice) -> None:
     assert len(programs) == 1
     assert device.launch(fill[1, 4], (x, 1)).program.function.name != ""
     assert len(fill.signatures) == 2
+
+
+@pytest.mark.parametrize("length", [2**50, 2**61, 2**70])
+def test_an_array_that_is_too_large_is_told_so(device: EmulatedDevice, length: int) -> None:
+    with pytest.raises(DeviceError, match=f"{8 * length:,} bytes does not fit"):
+        device.device_array(length)
 
 
 def test_devices_are_made_once(device: EmulatedDevice) -> None:
