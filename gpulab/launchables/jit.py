@@ -81,7 +81,10 @@ def _checked(options: dict[str, Any], device: bool) -> dict[str, Any]:
         if not any(value is other or value == other for other in allowed):
             raise CompileError(f"cuda.jit({name}={value!r}): {_WHY_NOT.get(name, 'this value is not supported')}.")
     wanted = (*_COMPILED, *_OF_DEVICE_FUNCTIONS) if device else _COMPILED
-    return {name: value for name, value in options.items() if name in wanted and value is not None}
+    chosen = {name: value for name, value in options.items() if name in wanted and value is not None}
+    if isinstance(chosen.get("inline"), bool):  # the older spelling, which Numba reads in this way too
+        chosen["inline"] = "always" if chosen["inline"] else "never"
+    return chosen
 
 
 class DeviceFunction:

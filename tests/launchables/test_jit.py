@@ -126,9 +126,13 @@ def test_device_functions_with_and_without_signature() -> None:
     def twice(v):
         return 2 * v
 
-    @cuda.jit("float32(float32, float32)", device=True)
+    @cuda.jit(device=True, inline=True)
+    def same(v):
+        return v
+
+    @cuda.jit("float32(float32, float32)", device=True, inline=False)
     def add(a, b):
-        return twice(a) + b
+        return twice(same(a)) + b
 
     @cuda.jit
     def kernel(x):
