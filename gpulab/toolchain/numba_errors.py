@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dis
 import linecache
+import os
 import re
+import sys
 import types
 from collections.abc import Iterator, Sequence
 
@@ -19,7 +21,9 @@ _HINTS = (
     ("local.array", "The shape of cuda.local.array must be a constant: a number, or a global or closure variable."),
     ("Cannot unify", "A variable must keep one type: give the values different names, or convert them to one type."),
     ("is not aligned", "Fields must lie at multiples of their sizes: make the dtype with np.dtype(…, align=True)."),
-    (">>> zeros(", _NO_ALLOCATION), (">>> empty(", _NO_ALLOCATION), (">>> ones(", _NO_ALLOCATION),
+    ("insert_unresolved_ref", "Numba's CUDA compiler has no recursion: rewrite the function as a loop."),
+    ("cannot type infer runaway recursion", "Rewrite the function as a loop."),
+    ("NRT required", _NO_ALLOCATION), (">>> zeros(", _NO_ALLOCATION), (">>> empty(", _NO_ALLOCATION), (">>> ones(", _NO_ALLOCATION),
     (">>> full(", _NO_ALLOCATION), (">>> zeros_like(", _NO_ALLOCATION), (">>> empty_like(", _NO_ALLOCATION),
     ("Untyped global name", "Numba does not know this value. What belongs to cuda is written with it: cuda.threadIdx."),
     ("IMPORT_NAME", "A kernel cannot import. Put the import at the top of the file."),
@@ -56,7 +60,9 @@ def explain(error: BaseException, function: types.FunctionType, readonly: Sequen
 
 def _summary(error: BaseException) -> str:
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
-    text = re.sub(r"^Failed in \w+ mode pipeline \(step: [^)]*\)\s*", "", text).strip()
+    text = re.sub(r"^(?:Failed in \w+ mode pipeline \(step: [^)]*\)\s*)+", "", text).strip()
+    if "NRT required" in text:
+        return "it makes a new array"
     missing = re.search(r"^No implementation of function .*?>>> ([^\n]+)", text, re.S)
     if missing:
         reasons = dict.fromkeys(re.findall(r"specific error:\s*\n\s*(?:\w+Error: )?([^\n]+)", text))
@@ -79,11 +85,17 @@ def _place(error: BaseException, function: types.FunctionType) -> tuple[str, int
     mentioned = re.search(r"(?:File \"|defined at |Raised from )([^\"\n]+?)(?:\", line | \()(\d+)", str(error))
     places = list(_locations(error, function.__code__.co_filename))
     own = [place for place in places if not place[0].startswith("<numba")]
+    users = [place for place in own if not place[0].startswith(_numbas_folders())]
     if own:
-        return own[-1]
+        return (users or own)[-1]
     if mentioned:
-        return mentioned[1], int(mentioned[2])
+        return os.path.abspath(mentioned[1]) if os.path.exists(mentioned[1]) else mentioned[1], int(mentioned[2])
     return function.__code__.co_filename, function.__code__.co_firstlineno
+
+
+def _numbas_folders() -> tuple[str, ...]:
+    files = (getattr(sys.modules.get(name), "__file__", None) for name in ("numba", "numba.cuda"))
+    return tuple(os.path.dirname(file) + os.sep for file in files if file)
 
 
 def _locations(error: BaseException, file: str) -> Iterator[tuple[str, int]]:

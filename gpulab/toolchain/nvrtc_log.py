@@ -39,6 +39,8 @@ def _plainer(text: str) -> str:
             f"a host {what}: only device code is compiled here. Mark it __device__ (or __global__ for a kernel), "
             "or take it out of this source"
         )
+    if re.match(r'cannot open source file "\w+"$', text):
+        return f"{text}: a header of the C++ library for host code. Only device code is compiled here; take it out"
     return text
 
 

@@ -211,6 +211,19 @@ def writes_readonly(data):
     data[0] = 1  # here
 
 
+def makes_a_new_array(x):
+    x = x + 1  # here
+
+
+@cuda.jit(device=True)
+def calls_itself_for_ever(n):
+    return calls_itself_for_ever(n - 1)  # here
+
+
+def calls_the_endless_one(x):
+    x[0] = calls_itself_for_ever(x[1])
+
+
 BROKEN = [
     (unknown_name, X, "'missing' is not defined"),
     (no_such_operation, X, "Numba has no add(str text, float32)"),
@@ -220,13 +233,17 @@ BROKEN = [
     (two_types, X, "A variable must keep one type"),
     (opens_a_file, X, "The 'with (context manager) as (variable):' construct is not supported"),
     (calls_a_wrong_one, X, "Unsupported array index type float64"),
+    (makes_a_new_array, X, "it makes a new array"),
+    (makes_a_new_array, X, "A kernel cannot make arrays as it runs"),
+    (calls_the_endless_one, X, "Rewrite the function as a loop."),
     (writes_readonly, READONLY, "'data' is read-only, so a kernel must not write to it. Pass a writable one"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("function", "argument", "message"), BROKEN, ids=lambda value: getattr(value, "__name__", ""))
 def test_what_does_not_compile_is_said_with_the_users_line(function: Any, argument: np.ndarray, message: str) -> None:
-    where = wrong_index.py_func if function is calls_a_wrong_one else function
+    inner = {calls_a_wrong_one: wrong_index, calls_the_endless_one: calls_itself_for_ever}
+    where = inner[function].py_func if function in inner else function
     lines, first = inspect.getsourcelines(where)
     offset = next(number for number, line in enumerate(lines) if "# here" in line)
     with pytest.raises(CompileError) as caught:
