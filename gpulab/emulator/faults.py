@@ -122,11 +122,12 @@ def _object(program: Program, memory: Memory, space: str, address: int, kind: st
     """Say where an address lies, relative to the object that was meant."""
     in_window = {SHARED_WINDOW: "shared", LOCAL_WINDOW: "local"}.get(address >> WINDOW_BITS << WINDOW_BITS)
     if space in ("shared", "local", "param") or (space == "generic" and in_window):
-        offset = address if space != "generic" else address & (1 << WINDOW_BITS) - 1
+        offset = _signed(address) if space != "generic" else address & (1 << WINDOW_BITS) - 1
         name = {"shared": "the block's shared memory", "local": "its local memory"}.get(
             in_window or space, "the kernel's parameters"
         )
-        return f"at byte {offset} of {name}, beyond its end. Check the index against the array's size."
+        where = "before its beginning" if offset < 0 else "beyond its end"
+        return f"at byte {offset} of {name}, {where}. Check the index against the array's size."
     found = memory.find(address)
     if found is None:
         return f"at address {address:#x}, where no array is. Is the pointer an array of this launch?"
@@ -137,6 +138,14 @@ def _object(program: Program, memory: Memory, space: str, address: int, kind: st
         f"at element {offset // element} of {found.name}, which has {found.size // element} ({found.dtype}, shape "
         f"{found.shape}). Guard the access: if i < n."
     )
+
+
+def _signed(address: int) -> int:
+    """An address of a small space as a distance: kernels compute it in 32 or in 64 bits, and it may be negative."""
+    for bits in (32, 64):
+        if 1 << (bits - 1) <= address < 1 << bits:
+            return address - (1 << bits)
+    return address
 
 
 def position(linear: int, dims: Dim3) -> Dim3:

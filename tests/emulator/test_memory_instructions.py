@@ -298,6 +298,8 @@ _GUARD = "setp.eq.u32 %p1, %r1, 9;"
         ("@%p1 st.global.u32 [%rd4+-64], %r1;", ["element -7 of y"]),
         ("@%p1 red.global.add.u32 [%rd4+4096], 1;", ["element 1033 of y"]),
         ("@%p1 ld.shared.u32 %r2, [tile+128];", ["byte 128 of the block's shared memory"]),
+        ("@%p1 st.shared.u32 [%r5+-12], %r1;", ["byte -12 of the block's shared memory, before its beginning"]),
+        ("@%p1 st.local.u32 [%rd9+-4], %r1;", ["byte -4 of its local memory, before its beginning"]),
         ("@%p1 ld.local.u32 %r2, [mine+8];", ["byte 8 of its local memory"]),
         ("@%p1 ld.global.u32 %r2, [0];", ["where no array is"]),
         ("@%p1 st.global.v4.u32 [%rd4+88], {%r1, %r1, %r1, %r1};", ["of y"]),
