@@ -7,6 +7,7 @@ Built-ins without a body (`vprintf`, `__assertfail`) stay as `call` instructions
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
@@ -226,4 +227,14 @@ def _refusal(instruction: Instruction, message: str) -> UnsupportedInstruction:
     place = f"PTX line {line}"
     if instruction.location is not None:
         place += f" ({instruction.location.file}, line {instruction.location.line})"
-    return UnsupportedInstruction(f"{place}: '{instruction.text}': {message}", line)
+    told = re.sub(r"\b_Z\w+", lambda found: _plain_name(found[0]), f"'{instruction.text}': {message}")
+    return UnsupportedInstruction(f"{place}: {told}", line)
+
+
+def _plain_name(mangled: str) -> str:
+    """The function's own name of what a compiler made of it: ``f`` of ``_ZN8__main__1fB2v1Ex`` (Itanium C++ ABI)."""
+    name, rest = mangled, re.sub("^_ZN?K?L?", "", mangled)
+    while digits := re.match(r"\d+", rest):
+        stop = digits.end() + int(digits[0])
+        name, rest = rest[digits.end() : stop], rest[stop:]
+    return name
