@@ -11,10 +11,12 @@ lets every block before it run to its end, so that the fault reported is the one
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import threading
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -60,8 +62,24 @@ def thread_count(options: RunOptions, blocks: int, order_matters: bool) -> int:
     """OS threads for a launch: as asked, else $GPULAB_THREADS, else the CPUs that this process may use."""
     if order_matters:
         return 1
-    wanted = options.threads or _from_environment() or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    wanted = options.threads or _from_environment() or _usable_processors()
     return max(1, min(wanted, blocks))
+
+
+def _usable_processors() -> int:
+    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(affinity, _quota() or affinity)
+
+
+@functools.cache
+def _quota() -> int | None:
+    """Processors that the container's quota (cgroup 2) amounts to, rounded up; None without one."""
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        return -(-int(quota) // int(period))
+    except (OSError, ValueError):
+        # No such file outside Linux, and "max" in place of a number where there is no quota.
+        return None
 
 
 def _from_environment() -> int | None:
@@ -143,6 +161,7 @@ class _Run:
             "memory_counters": aligned(native_touch.WORD_BYTES * instructions),
             "branch_counters": aligned(16 * instructions),
             "caches": aligned(native_touch.CACHE_ENTRY_BYTES << native_touch.CACHE_BITS),
+            "memos": aligned(native_touch.MEMO_BYTES * ((1 << native_touch.MEMO_BITS) + instructions)),
             "l1": aligned(8 * native_touch.L1_ENTRIES),
         }
         words = {

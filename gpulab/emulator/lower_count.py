@@ -123,31 +123,24 @@ def _count_contiguous(state: State, access: Access, address: Affine, counters: V
 
 
 def _count_affine(state: State, access: Access, address: Affine, counters: Value) -> None:
-    """Add the answer of the instruction's memo, if that is for a request like this one."""
-    b = state.b
-    strides = [constant("i64", s) if isinstance(s, int) else s for s in address.strides]
-    is_shared, is_load = access.space == "shared", not access.flags & layout.STORE
-    width = state.plan.block_shape.width
-    info = access.info(state.index)
-    words = native_touch.memo_key(
-        b, address.base, *strides, access.on, constant("i64", 0) if is_shared or not is_load else state.get("l1_version"), is_shared
+    """Add the answer of a memo, if it is for a request like this one."""
+    b, info = state.b, access.info(state.index)
+    s0, s1 = (constant("i64", s) if isinstance(s, int) else s for s in address.strides)
+    width = constant("i64", state.plan.block_shape.width)
+    memo, key = native_touch.memo_key(
+        b, state.context, (address.base, s0, s1), width, access.on, info, access.space
     )
     differs = constant("i64", 0)
-    for number, word in enumerate(words):
-        if number == 2 and width == 32:
-            continue
-        known = b.load("i64", b.offset(counters, 8 * (native_touch.MEMO + number)))
-        differs = b.xor(word, known) if number == 0 else b.or_(differs, b.xor(word, known))
-    yes, no, done = b.fresh("known"), b.fresh("new"), b.fresh("counted")
-    b.cond(b.is_("eq", differs, 0), yes, no)
-    b.label(yes)
-    answer = b.load("i64", b.offset(counters, 8 * native_touch.MEMO_ANSWER), 8, align=64)
+    for number, word in enumerate(key):
+        differs = b.or_(differs, b.xor(word, b.load("i64", b.offset(memo, 8 * number))))
+    known, new, done = b.fresh("known"), b.fresh("new"), b.fresh("counted")
+    b.cond(b.is_("eq", differs, 0), known, new)
+    b.label(known)
+    answer = b.load("i64", b.offset(memo, native_touch.MEMO_ANSWER), 8, align=64)
     b.store(b.add(b.load("i64", counters, 8, align=64), answer), counters, align=64)
     b.br(done)
-    b.label(no)
-    flagged = b.or_(info, layout.SHARED) if is_shared else info
-    b.call(
-        "count_affine", None, state.context, address.base, *strides, constant("i64", width), access.on, counters, flagged
-    )
+    b.label(new)
+    flagged = b.or_(info, layout.SHARED) if access.space == "shared" else info
+    b.call("count_affine", None, state.context, address.base, s0, s1, width, access.on, counters, flagged)
     b.br(done)
     b.label(done)

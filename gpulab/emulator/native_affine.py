@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from gpulab.emulator.ir import Builder, IrModule, Value, constant, lane_numbers
-from gpulab.emulator.layout import SHARED, SHARED_SHIFT, STORE, WARP, get
+from gpulab.emulator.layout import SHARED, SHARED_SHIFT, WARP, get
 from gpulab.emulator.native_touch import (
     CACHE_BITS,
     CACHE_ENTRY_BYTES,
-    MEMO,
     MEMO_ANSWER,
     WORDS,
     add_misses,
@@ -49,8 +48,9 @@ def define_affine(module: IrModule) -> None:
         b.call("measure_affine", None, base, s0, s1, width, mask, answer, info)
     misses = b.load("i64", misses)
     add_misses(b, counters, misses)
-    _fill_memo(b, context, (base, s0, s1), mask, counters, info, b.load("i64", answer, len(WORDS), align=64), misses)
-    total = b.add(b.load("i64", counters, len(WORDS), align=64), b.load("i64", answer, len(WORDS), align=64))
+    found = b.load("i64", answer, len(WORDS), align=64)
+    _fill_memo(b, context, (base, s0, s1), width, mask, info, found, misses)
+    total = b.add(b.load("i64", counters, len(WORDS), align=64), found)
     b.store(total, counters, align=64)
     b.ret()
     b.finish()
@@ -58,22 +58,18 @@ def define_affine(module: IrModule) -> None:
 
 
 def _fill_memo(
-    b: Builder, context: Value, address: tuple[Value, Value, Value], mask: Value, counters: Value, info: Value, answer: Value,
+    b: Builder, context: Value, address: tuple[Value, Value, Value], width: Value, mask: Value, info: Value, answer: Value,
     misses: Value,
 ) -> None:  # fmt: skip
-    """Remember the answer for the next request of this instruction, if it holds for others than this one."""
-    base, s0, s1 = address
+    """Remember the answer for the next such request, if it holds for others than this one."""
     is_shared = b.is_("ne", b.and_(info, SHARED), 0)
-    whole = b.is_("eq", b.or_(b.and_(b.or_(s0, s1), 31), misses), 0)
-    zero = constant("i64", 0)
-    with b.if_(b.or_(is_shared, whole)):
-        is_load = b.is_("eq", b.and_(info, STORE), 0)
-        version = b.select(b.and_(is_load, b.not_(is_shared)), get(b, context, "l1_version"), zero)
-        of_shared = memo_key(b, base, s0, s1, mask, version, True)
-        of_global = memo_key(b, base, s0, s1, mask, version, False)
-        for number, (one, other) in enumerate(zip(of_shared, of_global, strict=True), MEMO):
-            b.store(b.select(is_shared, one, other), b.offset(counters, 8 * number))
-        b.store(answer, b.offset(counters, 8 * MEMO_ANSWER), align=64)
+    whole = b.is_("eq", b.or_(b.and_(b.or_(address[1], address[2]), 127), misses), 0)
+    for space, wanted in (("shared", is_shared), ("global", b.and_(whole, b.not_(is_shared)))):
+        with b.if_(wanted):
+            memo, key = memo_key(b, context, address, width, mask, info, space)
+            for number, word in enumerate(key):
+                b.store(word, b.offset(memo, 8 * number))
+            b.store(answer, b.offset(memo, MEMO_ANSWER), align=64)
 
 
 def affine_vector(b: Builder, base: Value, s0: Value, s1: Value, width: Value) -> Value:
@@ -135,7 +131,7 @@ def _row_starts(b: Builder, s0: Value, s1: Value, width: Value, size: Value) -> 
     span = b.add(b.mul(b.intrinsic("llvm.abs", s0, tail=", i1 false"), b.sub(width, 1)), size)
     apart = b.compare("uge", b.intrinsic("llvm.abs", s1, tail=", i1 false"), b.add(span, 32))
     # A 1 in every lane that `width` divides.
-    ones = b.shl(constant("i64", 1), b.and_(width, WARP - 1))
-    rows = b.intrinsic("llvm.umax", b.sub(ones, 1), constant("i64", 1))
-    pattern = b.resize(b.binary("udiv", constant("i64", (1 << WARP) - 1), rows), "i32")
+    ones = b.shl(constant("i32", 1), b.and_(b.resize(width, "i32"), WARP - 1))
+    rows = b.intrinsic("llvm.umax", b.sub(ones, 1), constant("i32", 1))
+    pattern = b.binary("udiv", constant("i32", -1), rows)
     return b.select(one_row, constant("i32", 1), b.select(apart, pattern, constant("i32", 0)))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gpulab.emulator.ir import Builder, IrModule, Value, constant
-from gpulab.emulator.layout import ATOMIC, STORE, WARP, get, put, slot
+from gpulab.emulator.layout import ATOMIC, INSTRUCTION_SHIFT, STORE, WARP, get, put, slot
 from gpulab.emulator.memory import WINDOW_BITS
 from gpulab.emulator.native_address import row_field, row_place, window_row
 
@@ -22,10 +22,12 @@ WORDS = (
 )
 # Behind them: how often the two usual requests came, whose cost follows from the width alone (`expand`), and misses.
 ALIGNED, UNIFORM, MISSES = 8, 9, 10
-# Then a memo of the last affine request: its key (`MEMO_KEYS`), and the eight words that such a request adds.
-MEMO, MEMO_ANSWER = 16, 24
-MEMO_KEYS = ("place", "s0", "s1", "mask", "version")
-WORD_BYTES = 256
+WORD_BYTES = 128
+# Memos of affine requests: the key (`memo_key`) and, from word 8 on, what such a request adds to the counters. Behind those
+# for global memory, which all instructions share, each instruction has one for shared memory.
+MEMO_BITS = 4
+MEMO_BYTES = 128
+MEMO_ANSWER = 64
 L1_ENTRIES = 4096
 # As in `reference_counting`: shift and factor of what is added to the line.
 L1_FOLDS = ((10, 37), (33, 389))
@@ -52,7 +54,6 @@ def define_touch(module: IrModule) -> None:
     with b.if_(b.is_("eq", b.and_(info, STORE), 0)):
         missing = _look_up(b, context, sectors, mask)
         with b.if_(b.is_("ne", missing, 0)):
-            increment(b, slot(b, context, "l1_version"))
             b.call("mark", None, context, sectors, missing, constant("i64", row_place("read")))
         b.ret(b.resize(b.popcount(missing), "i64"))
         b.label(b.fresh("dead"))
@@ -73,6 +74,11 @@ def l1_place(b: Builder, sector: Value) -> Value:
     return b.resize(b.add(b.shl(b.and_(sets, L1_ENTRIES // 4 - 1), 5), b.shl(quarter, 3)), "i64")
 
 
+def l1_version(b: Builder, context: Value, sector: Value) -> Value:
+    """Where is counted how often an entry of a sector's quarter of the table was replaced."""
+    return b.offset(slot(b, context, "l1_version"), b.shl(b.and_(sector, 3), 3))
+
+
 def _look_up(b: Builder, context: Value, sectors: Value, mask: Value) -> Value:
     """Lanes that miss; the table has their sectors afterwards."""
     table = get(b, context, "l1", "ptr")
@@ -84,7 +90,9 @@ def _look_up(b: Builder, context: Value, sectors: Value, mask: Value) -> Value:
         wanted = b.variable(tags)
         with b.bits(missing) as lane:
             lane = b.mul(b.resize(lane, "i64"), 8)
-            b.store(b.load("i64", b.offset(wanted, lane)), b.offset(table, b.load("i64", b.offset(places, lane))))
+            tag = b.load("i64", b.offset(wanted, lane))
+            b.store(tag, b.offset(table, b.load("i64", b.offset(places, lane))))
+            increment(b, l1_version(b, context, tag))
     return missing
 
 
@@ -120,7 +128,7 @@ def _define_touch_one(module: IrModule) -> None:
         missing = b.compare("ne", b.load("i64", entry), tag)
         with b.if_(missing):
             b.store(tag, entry)
-            increment(b, slot(b, context, "l1_version"))
+            increment(b, l1_version(b, context, sector))
             b.call("mark", None, context, b.widen(sector), lanes, constant("i64", row_place("read")))
         b.ret(b.resize(missing, "i64"))
         b.label(b.fresh("dead"))
@@ -138,7 +146,8 @@ def advance_epoch(b: Builder, context: Value) -> None:
     """Empty the modeled L1 for a new block: a new epoch makes all its tags old."""
     epoch = b.add(get(b, context, "epoch"), 1)
     put(b, context, "epoch", epoch)
-    increment(b, slot(b, context, "l1_version"))
+    for quarter in range(4):
+        increment(b, l1_version(b, context, constant("i64", quarter)))
     with b.if_(b.is_("ugt", epoch, 255)):
         table = get(b, context, "l1", "ptr")
         b.declare("llvm.memset.p0.i64", "void", "ptr, i8, i64, i1")
@@ -191,12 +200,23 @@ def add_words(b: Builder, counters: Value, *words: Value) -> None:
     b.store(b.add(b.load("i64", counters, len(words), align=64), vector), counters, align=64)
 
 
-def memo_key(b: Builder, base: Value, s0: Value, s1: Value, mask: Value, version: Value, is_shared: bool) -> list[Value]:
-    """What the cost of an affine request with these strides depends on, in the order of `MEMO_KEYS`.
+def memo_key(
+    b: Builder, context: Value, address: tuple[Value, Value, Value], width: Value, mask: Value, info: Value, space: str
+) -> tuple[Value, list[Value]]:
+    """The memo for an affine request, and what it has at its beginning if it is for a request of the same cost.
 
-    In global memory it is the sector of lane 0, if all strides are multiples of a sector, and for loads that nothing in the
-    L1 was replaced since (`version`). In shared memory a shift by whole banks changes nothing.
+    In global memory that follows from the sector of lane 0, if all strides are multiples of a line, and for loads from whether
+    anything in these sectors' quarter of the L1 was replaced. In shared memory a shift by whole banks changes nothing. (The
+    mask is never 0, so a memo that was never filled is for no request.)
     """
-    place = b.and_(base, 3) if is_shared else b.lshr(base, 5)
-    # A memo that was never filled has mask 0.
-    return [place, s0, s1, b.resize(mask, "i64"), version]
+    (base, s0, s1), zero = address, constant("i64", 0)
+    sector = b.lshr(base, 5)
+    number, place, version = b.and_(b.xor(sector, b.lshr(base, WINDOW_BITS)), (1 << MEMO_BITS) - 1), sector, zero
+    if space == "shared":
+        number, place = b.add(b.lshr(info, INSTRUCTION_SHIFT), 1 << MEMO_BITS), b.and_(base, 3)
+    else:
+        is_load = b.is_("eq", b.and_(info, STORE), 0)
+        version = b.select(is_load, b.load("i64", l1_version(b, context, sector)), zero)
+    memo = b.offset(get(b, context, "memos", "ptr"), b.mul(number, MEMO_BYTES))
+    kind = b.or_(b.shl(b.resize(mask, "i64"), 32), b.or_(b.shl(width, 16), b.and_(info, STORE | ATOMIC | 255)))
+    return memo, [place, s0, s1, kind, version]

@@ -27,9 +27,11 @@ class _Context:
         row["read"], row["written"] = self.maps[0].ctypes.data, self.maps[1].ctypes.data
         self.l1 = aligned(8 * native_touch.L1_ENTRIES)
         self.caches = aligned(native_touch.CACHE_ENTRY_BYTES << native_touch.CACHE_BITS)
+        self.memos = aligned(native_touch.MEMO_BYTES * ((1 << native_touch.MEMO_BITS) + 1))
         self.words = np.zeros(CONTEXT_WORDS, np.int64)
         values = {"windows": self.memory.windows.ctypes.data, "last_window": len(self.memory.windows) - 1,
-                  "l1": self.l1.ctypes.data, "caches": self.caches.ctypes.data, "epoch": 1}  # fmt: skip
+                  "l1": self.l1.ctypes.data, "caches": self.caches.ctypes.data, "memos": self.memos.ctypes.data,
+                  "epoch": 1}  # fmt: skip
         for name, value in values.items():
             self.words[SLOTS[name]] = value
 
