@@ -240,9 +240,12 @@ def _sample(config: LaunchConfig, blocks: int | None) -> Sequence[int] | None:
 def _time_limit() -> float:
     text = os.environ.get("GPULAB_TIME_LIMIT_S", "")
     try:
-        return float(text) if text else _DEFAULT_TIME_LIMIT_S
+        seconds = float(text) if text else _DEFAULT_TIME_LIMIT_S
     except ValueError:
-        raise DeviceError(f"$GPULAB_TIME_LIMIT_S must be a number of seconds, but {text!r} is set.") from None
+        seconds = 0.0
+    if not seconds > 0:
+        raise DeviceError(f"$GPULAB_TIME_LIMIT_S must be a number of seconds above 0, but {text!r} is set.")
+    return seconds
 
 
 _LAUNCHING = threading.RLock()

@@ -58,9 +58,10 @@ def test_the_time_limit_is_settable(monkeypatch: pytest.MonkeyPatch) -> None:
         gpulab.use("T4", time_limit_s=0)
     monkeypatch.setenv("GPULAB_TIME_LIMIT_S", "2.5")
     assert gpulab.use(gpulab.gpu("T4").replace(name="fresh")).time_limit_s == 2.5  # type: ignore[attr-defined]
-    monkeypatch.setenv("GPULAB_TIME_LIMIT_S", "soon")
-    with pytest.raises(DeviceError, match="must be a number of seconds, but 'soon' is set"):
-        gpulab.use(gpulab.gpu("T4").replace(name="fresher"))
+    for wrong in ("soon", "0", "-1", "nan"):
+        monkeypatch.setenv("GPULAB_TIME_LIMIT_S", wrong)
+        with pytest.raises(DeviceError, match=f"must be a number of seconds above 0, but '{wrong}' is set"):
+            gpulab.use(gpulab.gpu("T4").replace(name="fresher"))
 
 
 def test_a_file_can_describe_the_gpu(tmp_path: Path) -> None:
