@@ -154,6 +154,8 @@ class _Inliner:
         if target.name in chain:
             path = " -> ".join((*chain, target.name))
             raise _refusal(call, f"recursion is not supported ({path}); rewrite the function as a loop.")
+        if target.name in ("malloc", "free"):
+            raise _refusal(call, "memory from the GPU's heap is not supported; use a local array, or pass an array in.")
         callee = self._module.functions.get(target.name)
         if callee is None or not callee.instructions:
             raise _refusal(call, f"function '{target.name}' has no body in this module.")

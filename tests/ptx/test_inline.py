@@ -84,6 +84,7 @@ def test_built_ins_stay_as_calls_with_registers() -> None:
         (".func _Z1fi() { call _Z1fi; ret; }\n", "call _Z1fi;", r"'call f;?': recursion is not supported \(k -> f -> f\)"),
         (".func _ZN2ns3fibB2v1Ex() { call _ZN2ns3fibB2v1Ex; ret; }\n", "call _ZN2ns3fibB2v1Ex;", r"\(k -> fib -> fib\)"),
         (".func f();\n", "call f;", "'f' has no body"),
+        (".extern .func malloc();\n", "call malloc;", "GPU's heap is not supported"),
         ("", "P: .callprototype (.param .b32 _) _ (); { .param .b32 q; call (q), %rd1, (), P; }", "function pointer"),
         (".func f(.param .b32 x) { ret; }\n", "call f;", "has 1 parameters here, but 0 came"),
         (".func f(.param .b32 x) { ret; }\n", "call f, (%r1);", r"only \.param variables"),
