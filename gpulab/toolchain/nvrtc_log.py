@@ -6,6 +6,8 @@ import difflib
 import re
 from dataclasses import dataclass
 
+from gpulab.toolchain.headers import STANDARD_HEADERS
+
 _SHOWN = 8
 _NAME_MAP = "__nv_name_map"  # how NVRTC calls the place where it looks the kernel's name up
 
@@ -41,7 +43,15 @@ def _plainer(text: str) -> str:
         )
     if re.match(r'cannot open source file "\w+"$', text):
         return f"{text}: a header of the C++ library for host code. Only device code is compiled here; take it out"
-    return text
+    unknown = re.match(r'identifier "(\w+)" is undefined$', text)
+    header = _header_of(unknown[1]) if unknown else None
+    return f"{text}. It comes with #include <{header}>" if header else text
+
+
+def _header_of(name: str) -> str | None:
+    """The C header that brings a name which the compiler of files, but not NVRTC, knows by itself."""
+    declared = re.compile(rf"#define {name} |[ *]{name};")
+    return next((header for header, text in STANDARD_HEADERS.items() if declared.search(text)), None)
 
 
 def explain(log: str, source: str, name: str, label: str) -> str:

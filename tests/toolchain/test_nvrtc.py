@@ -148,6 +148,8 @@ def test_an_included_file_of_the_user_is_read_anew(tmp_path: Path) -> None:
         ("__device__ void k(int* x) {}", "k", '"k" is not a kernel. Put __global__ before it'),
         ("void k(int* x) {}", "k", '"k" is not a kernel. Put __global__ before it'),
         ("#include <iostream>\n__global__ void k() {}", "k", 'line 1: cannot open source file "iostream": a header'),
+        ("__global__ void k(float* x) { x[0] = INFINITY; }", "k", "undefined. It comes with #include <math.h>\n"),
+        ("__global__ void k(uint8_t* x) {}", "k", "undefined. It comes with #include <stdint.h>\n"),
         ("__global__ void k() {}\nint main() { return 0; }", "k", "line 2: a host function: only device code"),
     ],
 )  # fmt: skip
