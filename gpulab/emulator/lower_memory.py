@@ -270,9 +270,7 @@ def _split(state: State, whole: Value, vector: int) -> list[Value]:
     """The elements of 32 neighbouring vectors, element by element."""
     if vector == 1:
         return [whole]
-    return [
-        state.b.shuffle(whole, whole, [lane * vector + number for lane in range(32)]) for number in range(vector)
-    ]
+    return [state.b.shuffle(whole, whole, [lane * vector + number for lane in range(32)]) for number in range(vector)]
 
 
 # ---- any addresses
