@@ -128,7 +128,7 @@ def roofline(gpu: Gpu, kernels: Sequence[Placed], unit: str | None = None) -> Ro
 def _ceilings(gpu: Gpu, kernels: Sequence[Placed], unit: str) -> tuple[Ceiling, ...]:
     if unit != "FLOP":
         rate = gpu.sm_count * gpu.schedulers_per_sm * gpu.clock_hz
-        return (Ceiling(f"issue {rate / 1e9:,.0f}e9 warp instructions/s", rate),)
+        return (Ceiling(f"issue {rate / 1e9:,.0f} billion warp instructions/s", rate),)
     lanes = {"fp16": gpu.fp16_lanes_per_sm, "fp32": gpu.fp32_lanes_per_sm, "fp64": gpu.fp64_lanes_per_sm}
     used = {pipe for pipe in lanes for kernel in kernels if kernel.tally.flop((pipe,))} or {"fp32"}
     ceilings = []

@@ -78,9 +78,10 @@ class _Explorer:
         values = ladder.at(**parameters).parameters
         self.sliders = Sliders(ladder.parameters, values, ladder.objections, self._refresh)
         names = [rung.name for rung in ladder.rungs if language in rung.languages]
-        self.rung = ipywidgets.Dropdown(options=names, description="rung")
+        layout = ipywidgets.Layout(width="98%")  # their own width is fixed, and more than a narrow column has
+        self.rung = ipywidgets.Dropdown(options=names, description="rung", layout=layout)
         known = {name: find_gpu(name) for name in gpus()}
-        self.gpu = ipywidgets.Dropdown(options={gpu.name: gpu, **known}, value=gpu, description="GPU")
+        self.gpu = ipywidgets.Dropdown(options={gpu.name: gpu, **known}, value=gpu, description="GPU", layout=layout)
         for choice in (self.gpu, self.rung):
             choice.observe(lambda _: self._refresh(), names="value")
         title = f"{ladder.name}: {ladder.technique}"

@@ -18,6 +18,7 @@ LIMIT_LOOKS = {
 }
 _BLOCK_STEP = 32
 _TOP = 122.0  # per cent; the legend stands above 100 %
+_FOOT, _HEAD = 10.0, 92.0  # per cent; where the sentence may stand
 
 
 def occupancy_by_block(
@@ -110,11 +111,14 @@ def _draw_legend(ax: Canvas, limits: list[str], largest: int) -> None:
 
 def _point_out(ax: Canvas, curve: Mapping[int, Occupancy], block: int) -> None:
     height = 100 * curve[block].theoretical
-    ax.plot([block, block], [0, height], color=INK, linewidth=1.2, linestyle="--", zorder=2)
     ring = {"markerfacecolor": "none", "markeredgecolor": INK, "markeredgewidth": 1.8}
     ax.plot([block], [height], linestyle="none", marker="o", markersize=11.0, color=INK, zorder=5, **ring)
     # The curve leaves either the foot or the head of the picture free; beside the point there is no room.
-    free = 10.0 if min(item.theoretical for item in curve.values()) > 0.2 else 92.0
+    at_foot = min(item.theoretical for item in curve.values()) > 0.2
+    free = _FOOT if at_foot else _HEAD
+    # The line ends above the sentence at the foot, else it would strike through it.
+    ends = [free + 7.0 if at_foot else 0, height]
+    ax.plot([block, block], ends, color=INK, linewidth=1.2, linestyle="--", zorder=2)
     note(ax, _sentence(curve[block], block), (0.02 * max(curve), free), fontweight="bold")
 
 

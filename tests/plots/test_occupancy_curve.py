@@ -42,6 +42,14 @@ def test_the_chosen_block_is_named_with_its_limit(curve):
     )
 
 
+@pytest.mark.parametrize("block", [32, 256])
+def test_the_dashed_line_does_not_strike_through_the_sentence(curve, block):
+    ax = plot_occupancy(curve, block=block)
+    (dashed,) = [line for line in ax.lines if line.get_linestyle() == "--"]
+    (sentence,) = [text for text in ax.texts if text.get_text().startswith(f"{block} threads")]
+    assert dashed.get_ydata()[0] > sentence.xy[1] + 5
+
+
 def test_the_legend_names_only_limits_that_occur(curve):
     texts = [text.get_text() for text in plot_occupancy(curve).texts]
     assert texts == ["limited by", "warps", "registers", "blocks"]

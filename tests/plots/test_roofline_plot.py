@@ -35,7 +35,7 @@ MATMUL = record(
 )
 COPY = record(
     "warp instruction",
-    Ceiling("issue 609e9 warp instructions/s", 609e9),
+    Ceiling("issue 609 billion warp instructions/s", 609e9),
     kernel("strided", 10e9, 0.045, 0.006),
     kernel("soa", 43e9, 0.05, 0.05),
     kernel("offset", 42e9, 0.049, 0.042),
