@@ -99,3 +99,8 @@ class KernelFault(GpulabError):
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
         super().__init__(fault.message)
+
+
+def shown_file(file: str) -> str:
+    """A source file as a reader knows it: Jupyter compiles cells under made-up names in a temporary folder."""
+    return "this notebook's cell" if "ipykernel_" in file else file

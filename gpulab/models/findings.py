@@ -21,9 +21,11 @@ from gpulab.models.run import KernelRun
 from gpulab.models.tally import FormLike
 from gpulab.models.timing import TimeEstimate, estimate
 from gpulab.models.traffic import Traffic
+from gpulab.units import three_digits
 
 NOTABLE_GAIN = 1.05
 EXCESS = 0.1
+ENOUGH_OCCUPANCY = 0.5  # above, more warps seldom help
 TERM_WORDS = {
     "issue": "the rate of instructions",
     "fma": "FP32 and multiply arithmetic",
@@ -147,8 +149,8 @@ def uncoalesced(case: Case) -> Iterator[Finding]:
             used = 100 * counters.bytes_asked[those].sum() / (32 * sectors)
             yield Finding(
                 "uncoalesced",
-                f"Global {kind}s touch {sectors / requests:.1f} sectors per request where {ideal / requests:.1f} would "
-                f"do; {used:.0f} % of the bytes moved are used.",
+                f"Global {kind}s touch {three_digits(sectors / requests)} sectors per request where "
+                f"{three_digits(ideal / requests)} would do; {three_digits(used)} % of the bytes moved are used.",
                 "Let neighboring threads access neighboring addresses: threadIdx.x on the last axis, structures of "
                 "arrays, or a tile in shared memory where one side must be strided.",
                 file,
@@ -188,8 +190,8 @@ def bank_conflicts(case: Case) -> Iterator[Finding]:
         better = np.where(those, counters.wavefronts_ideal, counters.wavefronts)
         yield Finding(
             "bank-conflict",
-            f"Shared accesses take {passes / requests:.1f} wavefronts per request where {ideal / requests:.1f} would "
-            f"do: lanes meet in the same bank.",
+            f"Shared accesses take {three_digits(passes / requests)} wavefronts per request where "
+            f"{three_digits(ideal / requests)} would do: lanes meet in the same bank.",
             "Pad the rows of the tile by one element, or swizzle the column index, so that lanes of a warp fall in "
             "different banks.",
             file,
@@ -202,7 +204,7 @@ def bank_conflicts(case: Case) -> Iterator[Finding]:
 def low_occupancy(case: Case) -> Iterator[Finding]:
     """Too few warps per SM where latency is what the launch waits for."""
     occupancy, gpu = case.occupancy, case.gpu
-    if occupancy.theoretical >= 0.5 or case.run.config.blocks < gpu.sm_count:
+    if occupancy.theoretical > ENOUGH_OCCUPANCY or case.run.config.blocks < gpu.sm_count:
         return
     warps = case.run.config.warps_per_block
     full = gpu.max_warps_per_sm // warps

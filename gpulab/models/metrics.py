@@ -36,7 +36,7 @@ class Metrics(dict[str, "int | float"]):
                 f"{METRICS[name].absent or 'nothing happened that it could be computed from'}."
             )
         near = difflib.get_close_matches(name, METRICS, n=3, cutoff=0.6)
-        hint = f"Did you mean {' or '.join(near)}?" if near else "gpulab.models.metrics.METRICS lists all of them."
+        hint = f"Did you mean {' or '.join(near)}?" if near else "profile.details() lists all of them."
         raise UnknownMetricError(f"There is no metric {name!r}. {hint}")
 
 

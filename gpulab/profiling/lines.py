@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
+from gpulab.errors import shown_file
 from gpulab.models.lines import Line
 from gpulab.profiling.table import Table
 
@@ -23,7 +24,7 @@ class Lines(list[Line]):
         """The lines as a table, source text last."""
         rows = tuple(
             (
-                f"{PurePath(line.file).name}:{line.line}",
+                f"{_short(line.file)}:{line.line}",
                 *(f"{line.metrics.get(name, 0):,}" for name in _COLUMNS.values()),
                 line.text,
             )
@@ -37,3 +38,7 @@ class Lines(list[Line]):
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
+
+
+def _short(file: str) -> str:
+    return "cell" if shown_file(file) != file else PurePath(file).name

@@ -26,7 +26,8 @@ class Table:
     right : tuple of int
         Numbers of the columns that are flush right.
     below : int or None
-        A column that plain text shows on a line of its own below its row.
+        The last column, where plain text shows it on a line of its own below its row. HTML leaves it out where no
+        row has anything in it.
     """
 
     title: str
@@ -54,6 +55,8 @@ class Table:
         return "  ".join(cells).rstrip()
 
     def _repr_html_(self) -> str:
+        if self.below is not None and not any(row[self.below] for row in self.rows):
+            return self._without(self.below)._repr_html_()
         head = "".join(self._cell("th", "col", number, text) for number, text in enumerate(self.columns))
         body = "".join(f"<tr>{self._html_row(row)}</tr>" for row in self.rows)
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
@@ -62,6 +65,11 @@ class Table:
             f'<table class="gpulab" style="{_STYLE}">{caption}<thead><tr>{head}</tr></thead>'
             f"<tbody>{body}</tbody></table>{notes}"
         )
+
+    def _without(self, column: int) -> Table:
+        """The table less its last column."""
+        rows = tuple(row[:column] for row in self.rows)
+        return Table(self.title, self.columns[:column], rows, self.notes, self.right)
 
     def _html_row(self, row: Sequence[str]) -> str:
         first = self._cell("th", "row", 0, row[0])

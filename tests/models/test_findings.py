@@ -49,7 +49,7 @@ def test_a_clean_copy_has_none(launch) -> None:
 def test_scattered_stores(launch) -> None:
     (finding,) = found_in(launch(COPY, {2: {**CLEAN, "l1_miss_sectors": WARPS * 4}, 3: SCATTERED}))
     assert (finding.kind, finding.file, finding.line) == ("uncoalesced", "mine.cu", 6)
-    assert "Global stores touch 32.0 sectors per request where 4.0 would do; 12 % of the bytes" in finding.message
+    assert "Global stores touch 32 sectors per request where 4 would do; 12.5 % of the bytes" in finding.message
     assert finding.gain == pytest.approx(2.7, abs=0.6)
     assert str(finding).startswith("Line 6: Global stores")
     assert str(finding).endswith("times faster (modeled).")
@@ -69,7 +69,7 @@ SHARED = ".loc 1 8 1\nld.shared.f32 %f1, [%r1];\n.loc 1 9 1\nst.global.f32 [%rd2
 def test_bank_conflicts(launch) -> None:
     (finding,) = found_in(launch(SHARED, {0: CONFLICTS, 1: CLEAN}))
     assert (finding.kind, finding.line) == ("bank-conflict", 8)
-    assert "32.0 wavefronts per request where 1.0 would do" in finding.message
+    assert "32 wavefronts per request where 1 would do" in finding.message
     assert "Pad the rows" in finding.remedy
     assert finding.gain > 1.5
 
@@ -80,6 +80,17 @@ def test_low_occupancy_names_what_limits_it(launch) -> None:
     assert (finding.kind, finding.line) == ("occupancy", None)
     assert "Only 8 of 64 warps fit on an SM, limited by registers (200 per thread)." in finding.message
     assert finding.gain > 1.5
+
+
+def test_half_of_the_warps_is_too_few_for_a_launch_that_waits(launch) -> None:
+    # One warp a block: 32 blocks of an A100's SM hold 32 of its 64 warps. The same blocks of 64 threads hold them all.
+    counts = {2: {**CLEAN, "l1_miss_sectors": WARPS * 4}, 3: CLEAN}
+    (finding,) = found_in(launch(COPY, counts, grid=1 << 17, block=32))
+    assert (finding.kind, finding.message) == (
+        "occupancy",
+        "Only 32 of 64 warps fit on an SM, limited by the blocks per SM (32).",
+    )
+    assert finding.gain > 1.05
 
 
 def test_divergence_points_at_the_branch(launch) -> None:

@@ -176,6 +176,15 @@ def test_six_lines(column: Profile) -> None:
     assert "modeled" in rows["time"].value
 
 
+def test_occupancy_is_no_good_where_it_is_found_to_cost_time() -> None:
+    x, y = np.arange(1 << 21, dtype=np.float32), np.zeros(1 << 21, np.float32)
+    narrow, wide = (gpulab.profile(scale[x.size // block, block], x, y, np.float32(2)) for block in (32, 256))
+    assert narrow.summary[-1].cells[1:4] == ("50 %", "100 %", "fair")
+    assert narrow.summary[-1].remedy.startswith("Use larger blocks")
+    assert narrow.summary[0].remedy.startswith("First: occupancy, up to")
+    assert wide.summary[-1].cells[1:] == ("100 %", "100 %", "good", "64 of 64 warps per SM, limited by warps", "")
+
+
 def test_texts_are_the_same_every_time(column: Profile) -> None:
     again = Profile(tuple(judge(launch.record, launch.gpu) for launch in column.launches))
     assert repr(again) == repr(column)
@@ -207,6 +216,21 @@ def test_html_is_a_table_with_headers_and_no_colors_of_its_own(column: Profile) 
     assert (structure.counts["tr"], structure.counts["th"], structure.counts["td"]) == (7, 6 + 6, 6 * 5)
     assert "#" not in html
     assert "color:inherit" in html
+
+
+def test_html_has_no_empty_column(scaled: Profile) -> None:
+    assert not any(row.remedy for row in scaled.summary[1:])
+    without = dataclasses.replace(scaled.table(), rows=tuple((*row.cells[:5], "") for row in scaled.summary))
+    structure = Structure()
+    structure.feed(without._repr_html_())
+    assert (structure.counts["tr"], structure.counts["th"], structure.counts["td"]) == (7, 5 + 6, 6 * 4)
+    assert "remedy" not in without._repr_html_()
+
+
+def test_lines_of_a_notebook_say_cell(scaled: Profile) -> None:
+    lines = [dataclasses.replace(line, file="/any/ipykernel_1/2.py") for line in scaled.lines]
+    shown = type(scaled.lines)(lines).table()
+    assert [row[0] for row in shown.rows] == [f"cell:{line.line}" for line in lines]
 
 
 def test_details_have_everything(column: Profile) -> None:
