@@ -10,6 +10,8 @@ import sys
 import types
 from collections.abc import Iterator, Sequence
 
+from gpulab.errors import shown_file
+
 _NO_ALLOCATION = (
     "A kernel cannot make arrays as it runs. Pass one from outside, or use cuda.local.array(shape, dtype) for a few "
     "values of each thread or cuda.shared.array(shape, dtype) for the block, with a constant shape."
@@ -26,6 +28,8 @@ _HINTS = (
     ("NRT required", _NO_ALLOCATION), (">>> zeros(", _NO_ALLOCATION), (">>> empty(", _NO_ALLOCATION), (">>> ones(", _NO_ALLOCATION),
     (">>> full(", _NO_ALLOCATION), (">>> zeros_like(", _NO_ALLOCATION), (">>> empty_like(", _NO_ALLOCATION),
     ("Untyped global name", "Numba does not know this value. What belongs to cuda is written with it: cuda.threadIdx."),
+    ("failed to unpack", "cuda.grid(n) and cuda.gridsize(n) give n numbers: i = cuda.grid(1); i, j = cuda.grid(2)."),
+    ("required for linear algebra", "A kernel has no linear algebra: write it with loops over elements."),
     ("IMPORT_NAME", "A kernel cannot import. Put the import at the top of the file."),
     ("unicode_type", "A GPU kernel has no strings (except as arguments of print)."),
 )  # fmt: skip
@@ -51,7 +55,7 @@ def explain(error: BaseException, function: types.FunctionType, readonly: Sequen
     parts = [f"{function.__name__} does not compile: {what}"]
     if place is not None:
         line = linecache.getline(*place).strip()
-        parts.append(f"  {place[0]}, line {place[1]}:" + (f"\n      {line}" if line else ""))
+        parts.append(f"  {shown_file(place[0])}, line {place[1]}" + (f":\n      {line}" if line else ""))
     hint = next((hint for sign, hint in _HINTS if sign in str(error)), None)
     if hint is not None and hint.startswith("The array is read-only") and len(readonly) == 1:
         hint = hint.replace("The array", f"'{readonly[0]}'").replace("x.copy()", f"{readonly[0]}.copy()")
@@ -88,6 +92,9 @@ def _place(error: BaseException, function: types.FunctionType) -> tuple[str, int
     users = [place for place in own if not place[0].startswith(_numbas_folders())]
     if own:
         return (users or own)[-1]
+    if mentioned and os.path.basename(mentioned[1]) == os.path.basename(function.__code__.co_filename):
+        # Numba writes paths relative to the working folder, and a notebook's cell is no file that could be found.
+        return function.__code__.co_filename, int(mentioned[2])
     if mentioned:
         return os.path.abspath(mentioned[1]) if os.path.exists(mentioned[1]) else mentioned[1], int(mentioned[2])
     return function.__code__.co_filename, function.__code__.co_firstlineno

@@ -220,6 +220,11 @@ def calls_itself_for_ever(n):
     return calls_itself_for_ever(n - 1)  # here
 
 
+def unpacks_one_number(x):
+    i, j = cuda.grid(1)  # here
+    x[i] = j
+
+
 def calls_the_endless_one(x):
     x[0] = calls_itself_for_ever(x[1])
 
@@ -235,6 +240,7 @@ BROKEN = [
     (calls_a_wrong_one, X, "Unsupported array index type float64"),
     (makes_a_new_array, X, "it makes a new array"),
     (makes_a_new_array, X, "A kernel cannot make arrays as it runs"),
+    (unpacks_one_number, X, "i = cuda.grid(1); i, j = cuda.grid(2)"),
     (calls_the_endless_one, X, "Rewrite the function as a loop."),
     (writes_readonly, READONLY, "'data' is read-only, so a kernel must not write to it. Pass a writable one"),
 ]  # fmt: skip
@@ -252,6 +258,15 @@ def test_what_does_not_compile_is_said_with_the_users_line(function: Any, argume
     assert message in text
     assert f"{__file__}, line {first + offset}:\n      {lines[offset].strip()}" in text
     assert text.startswith(f"{function.__name__} does not compile: ")
+
+
+@pytest.mark.parametrize("body", ["i, j = cuda.grid(1)", "i = missing"])
+def test_a_cell_of_a_notebook_is_not_called_by_its_made_up_name(body: str) -> None:
+    scope = {"cuda": cuda}
+    exec(compile(f"def f(x):\n    {body}\n    x[i] = 1", "/any/ipykernel_1/23.py", "exec"), scope)
+    with pytest.raises(CompileError, match=r"\n  this notebook's cell, line 2") as caught:
+        compiled(scope["f"], X)
+    assert "ipykernel" not in str(caught.value)
 
 
 # ---- the disk cache
