@@ -1,6 +1,7 @@
 """What each command does: read its options, call the package, print text or one JSON document.
 
-Exit codes: 0, or 1 where ``doctor`` finds something to repair, or 2 for a user's error (which goes to stderr).
+Exit codes: 0, or 1 where ``doctor`` finds something to repair, or 2 for a user's error (which goes to stderr), or 130 after
+Ctrl-C, as shells have it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from gpulab.cli.arguments import parse_argument, parse_dimensions, parse_setting
 from gpulab.errors import GpulabError
 
 USER_ERROR = 2
+INTERRUPTED = 130
 _EPILOG = """examples:
   gpulab doctor
   gpulab compare transpose --gpu A100 --set n=2048
@@ -41,6 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"gpulab: {error}", file=sys.stderr)
     except MemoryError as error:
         print(f"gpulab: not enough memory on this machine: {error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("gpulab: interrupted.", file=sys.stderr)
+        return INTERRUPTED
     except BrokenPipeError:
         # The reader (head, less) has seen enough. Point stdout elsewhere, so that the exit's flush is quiet too.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

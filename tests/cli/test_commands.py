@@ -193,6 +193,14 @@ def test_doctor_exits_with_1_where_something_must_be_repaired(run, monkeypatch: 
         assert json.loads(run("doctor", "--json")[1])["summary"] == "Well."
 
 
+def test_ctrl_c_ends_a_command_without_a_traceback(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> Report:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(doctor, "examine", interrupted)
+    assert run("doctor", "--json") == (130, "", "gpulab: interrupted.\n")
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["--version"])
