@@ -56,7 +56,8 @@ class Counters:
     wavefronts_ideal : numpy.ndarray
         The least number for the lanes that are on and the width: groups of 32, 16 or 8 lanes with a lane on.
     l1_miss_sectors : numpy.ndarray
-        Global and local load sectors that missed a modeled L1 of 128 KiB, flushed at each block (*modeled*).
+        Global load sectors that missed a modeled L1 of 128 KiB (1,024 sets of 4 sectors, first in, first out), which is
+        empty at the start of each block (*modeled*).
     distinct_sectors_read, distinct_sectors_written : int
         Different 32-byte sectors of global memory that the launch loaded from / stored to.
     footprint_sectors : int

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gpulab.emulator import layout, native_touch
-from gpulab.emulator.ir import Value, constant, constants
+from gpulab.emulator.ir import Value, constant
 from gpulab.emulator.lower_values import Affine, State
 
 if TYPE_CHECKING:
@@ -76,10 +76,10 @@ def _count_usual(state: State, access: Access, address: Affine, counters: Value)
 
 
 def _tag(state: State, sector: Value) -> tuple[Value, Value]:
-    """Where the modeled L1 has the entry of a sector, and what it holds if the sector is there."""
+    """Where the modeled L1 has the set of a sector, and what that holds if the sector is there."""
     b = state.b
-    entry = b.offset(state.constant_get("l1", "ptr"), native_touch.l1_place(b, sector))
-    return entry, b.or_(sector, b.shl(state.constant_get("epoch"), native_touch.EPOCH_SHIFT))
+    ways = b.offset(state.constant_get("l1", "ptr"), native_touch.l1_place(b, sector))
+    return ways, b.or_(sector, b.shl(state.constant_get("epoch"), native_touch.EPOCH_SHIFT))
 
 
 def _count_uniform(state: State, access: Access, counters: Value) -> None:
@@ -92,8 +92,7 @@ def _count_uniform(state: State, access: Access, counters: Value) -> None:
     if access.flags:
         rare()
         return
-    entry, tag = _tag(state, b.lshr(access.address, 5))
-    hit = b.compare("eq", b.load("i64", entry), tag)
+    hit = native_touch.l1_hit(b, *_tag(state, b.lshr(access.address, 5)))
     _unless(state, b.and_(hit, b.is_("eq", access.on, -1)), counters, native_touch.UNIFORM, rare)
 
 
@@ -114,10 +113,7 @@ def _count_contiguous(state: State, access: Access, address: Affine, counters: V
         rare()
         return
     # A load of one whole line whose four sectors are in the L1.
-    entry, tag = _tag(state, b.lshr(address.base, 5))
-    tags = b.add(b.widen(tag, 4), constants("i64", [0, 1, 2, 3]))
-    usual = b.compare("eq", b.load("i64", entry, 4), tags)
-    usual = b.is_("eq", b.assign("i4", 1, f"bitcast {usual.ir} to i4"), -1)
+    usual = native_touch.l1_line_hit(b, *_tag(state, b.lshr(address.base, 5)))
     usual = b.and_(usual, b.is_("eq", b.and_(address.base, 127), 0))
     _unless(state, b.and_(usual, b.is_("eq", access.on, -1)), counters, native_touch.ALIGNED, rare)
 

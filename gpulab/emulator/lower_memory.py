@@ -223,17 +223,17 @@ def _read_strided(state: State, access: Access, pointer: Value, offset: int) -> 
     """One load for each lane, also of those that are off, for all are in bounds."""
     b, width = state.b, state.plan.block_shape.width
     assert isinstance(access.address, Affine)
-    first = access.address.strides[0]
-    first = constant("i64", first) if isinstance(first, int) else first
-    steps = [b.mul(first, number) for number in range(5)]
+    stride = access.address.strides[0]
+    steps = [b.mul(constant("i64", stride) if isinstance(stride, int) else stride, number) for number in range(5)]
     places: list[Value] = []
     for lane in range(32):
-        if lane % width == 0:
+        column = lane % width
+        if column == 0:
             places.append(b.offset(_row_pointer(state, access, pointer, lane // width), offset))
-        elif lane % width % 4 == 0:
-            places.append(b.offset(places[-4], steps[4]))
         else:
-            places.append(b.offset(places[lane // 4 * 4] if width > 4 else places[lane // width * width], steps[lane % width % 4]))
+            # Every fourth lane steps on, the others are near it: short chains of additions.
+            near = column % 4 or 4
+            places.append(b.offset(places[lane - near], steps[near]))
     return b.load_each(access.element, places)
 
 

@@ -28,6 +28,7 @@ from gpulab.emulator.native_touch import (
     define_touch,
     first_lanes,
     increment,
+    l1_line_hit,
     l1_place,
     peel,
 )
@@ -195,11 +196,9 @@ def _return_if_line_hits(b: Builder, context: Value, base: Value, first: Value, 
     is_load = b.is_("eq", b.and_(info, STORE), 0)
     is_line = b.is_("eq", b.or_(b.and_(base, 127), b.xor(b.and_(info, 255), 4)), 0)
     with b.if_(b.and_(is_load, is_line)):
-        entry = b.offset(get(b, context, "l1", "ptr"), l1_place(b, first))
+        ways = b.offset(get(b, context, "l1", "ptr"), l1_place(b, first))
         tag = b.or_(first, b.shl(get(b, context, "epoch"), EPOCH_SHIFT))
-        tags = b.add(b.widen(tag, 4), constants("i64", [0, 1, 2, 3]))
-        equal = b.compare("eq", b.load("i64", entry, 4, align=32), tags)
-        hit = b.is_("eq", b.assign("i4", 1, f"bitcast {equal.ir} to i4"), -1)
+        hit = l1_line_hit(b, ways, tag)
         with b.if_(hit):
             increment(b, b.offset(counters, 8 * ALIGNED))
             b.ret()

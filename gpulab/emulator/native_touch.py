@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gpulab.emulator.ir import Builder, IrModule, Value, constant
+from gpulab.emulator.ir import Builder, IrModule, Value, constant, constants
 from gpulab.emulator.layout import ATOMIC, INSTRUCTION_SHIFT, STORE, WARP, get, put, slot
 from gpulab.emulator.memory import WINDOW_BITS
 from gpulab.emulator.native_address import row_field, row_place, window_row
@@ -28,9 +28,9 @@ WORD_BYTES = 128
 MEMO_BITS = 4
 MEMO_BYTES = 128
 MEMO_ANSWER = 64
-L1_ENTRIES = 4096
-# As in `reference_counting`: shift and factor of what is added to the line.
-L1_FOLDS = ((10, 37), (33, 389))
+# As in `reference_counting`; a fold is the shift and the factor of what is added to the line.
+L1_ENTRIES, L1_WAYS = 4096, 4
+L1_FOLDS = ((8, 29), (33, 97))
 EPOCH_SHIFT = 56
 CACHE_BITS = 10
 CACHE_ENTRY_BYTES = 128
@@ -42,8 +42,7 @@ CACHE_ENTRY_BYTES = 128
 def define_touch(module: IrModule) -> None:
     """``touch(context, sectors, mask, info)``: the modeled L1 and the maps of touched sectors, for a whole request.
 
-    `mask` names lanes with distinct sectors; all are looked up before any is replaced, and of two that want one entry the
-    higher lane keeps it. A load marks its sectors as read only when they miss. Returns the number of misses.
+    `mask` names lanes with distinct sectors; all are looked up before any is replaced. A load marks its sectors as read only when they miss. Returns the number of misses.
     """
     _define_mark(module)
     _define_touch_one(module)
@@ -65,13 +64,36 @@ def define_touch(module: IrModule) -> None:
 
 
 def l1_place(b: Builder, sector: Value) -> Value:
-    """Where the modeled L1 has the entry of a sector (or of each of a vector of sectors), in bytes."""
+    """Where the modeled L1 has the set of a sector (or of each of a vector of sectors), in bytes."""
     sets = low = b.resize(b.lshr(sector, 2), "i32")
     for shift, factor in L1_FOLDS:
         part = b.lshr(low, shift) if shift < 20 else b.resize(b.lshr(sector, shift + 2), "i32")
         sets = b.add(sets, b.mul(part, factor))
-    quarter = b.and_(b.resize(sector, "i32"), 3)
-    return b.resize(b.add(b.shl(b.and_(sets, L1_ENTRIES // 4 - 1), 5), b.shl(quarter, 3)), "i64")
+    row = b.and_(b.shl(sets, 7), 8 * L1_ENTRIES - 128)
+    return b.resize(b.or_(row, b.shl(b.and_(b.resize(sector, "i32"), 3), 5)), "i64")
+
+
+def l1_hit(b: Builder, ways: Value, tag: Value) -> Value:
+    """Whether a set has a tag."""
+    equal = b.compare("eq", b.load("i64", ways, L1_WAYS, align=32), b.widen(tag, L1_WAYS))
+    return b.is_("ne", b.assign(f"i{L1_WAYS}", 1, f"bitcast {equal.ir} to i{L1_WAYS}"), 0)
+
+
+def l1_line_hit(b: Builder, ways: Value, tag: Value) -> Value:
+    """Whether four neighboring sets have a tag and the three after it."""
+    tags = b.add(b.widen(tag, 16), constants("i64", [way // L1_WAYS for way in range(16)]))
+    equal = b.compare("eq", b.load("i64", ways, 16, align=64), tags)
+    found = b.assign("i16", 1, f"bitcast {equal.ir} to i16")
+    found = b.or_(found, b.lshr(found, 2))
+    found = b.or_(found, b.lshr(found, 1))
+    return b.is_("eq", b.and_(found, 0x1111), 0x1111)
+
+
+def l1_insert(b: Builder, ways: Value, tag: Value) -> None:
+    """Put a tag into a set; the one that has been there longest goes."""
+    old = b.load("i64", ways, L1_WAYS, align=32)
+    order = [L1_WAYS, *range(L1_WAYS - 1)]
+    b.store(b.shuffle(old, b.widen(tag, L1_WAYS), order), ways, align=32)
 
 
 def l1_version(b: Builder, context: Value, sector: Value) -> Value:
@@ -83,17 +105,31 @@ def _look_up(b: Builder, context: Value, sectors: Value, mask: Value) -> Value:
     """Lanes that miss; the table has their sectors afterwards."""
     table = get(b, context, "l1", "ptr")
     places = b.hidden(l1_place(b, sectors))
-    tags = b.or_(sectors, b.shl(get(b, context, "epoch"), EPOCH_SHIFT))
-    found = b.load_each("i64", [b.offset(table, b.load("i64", b.offset(places, 8 * lane))) for lane in range(WARP)])
-    missing = b.and_(mask, b.mask_word(b.compare("ne", found, tags)))
+    tags = b.hidden(b.or_(sectors, b.shl(get(b, context, "epoch"), EPOCH_SHIFT)))
+    hits = constant("i32", 0)
+    for lane in range(WARP):
+        ways = b.offset(table, b.load("i64", b.offset(places, 8 * lane)))
+        hit = l1_hit(b, ways, b.load("i64", b.offset(tags, 8 * lane)))
+        hits = b.or_(hits, b.shl(b.resize(hit, "i32"), lane))
+    missing = b.and_(mask, b.not_(hits))
     with b.if_(b.is_("ne", missing, 0)):
-        wanted = b.variable(tags)
+        first = b.count_trailing_zeros(missing)
+        quarter = b.and_(b.load("i64", b.offset(tags, b.mul(b.resize(first, "i64"), 8))), 3)
+        others = b.and_(missing, b.mask_word(b.compare("ne", b.and_(sectors, 3), quarter)))
+        increment(b, l1_version(b, context, quarter))
+        with b.if_(b.is_("ne", others, 0)):
+            advance_versions(b, context)
         with b.bits(missing) as lane:
             lane = b.mul(b.resize(lane, "i64"), 8)
-            tag = b.load("i64", b.offset(wanted, lane))
-            b.store(tag, b.offset(table, b.load("i64", b.offset(places, lane))))
-            increment(b, l1_version(b, context, tag))
+            ways = b.offset(table, b.load("i64", b.offset(places, lane)))
+            l1_insert(b, ways, b.load("i64", b.offset(tags, lane)))
     return missing
+
+
+def advance_versions(b: Builder, context: Value) -> None:
+    """Note that any entry may have been replaced."""
+    for quarter in range(4):
+        increment(b, l1_version(b, context, constant("i64", quarter)))
 
 
 def _define_mark(module: IrModule) -> None:
@@ -123,13 +159,14 @@ def _define_touch_one(module: IrModule) -> None:
     context, sector, info = (b.argument(name, kind) for name, kind in parameters)
     lanes = constant("i32", 1)
     with b.if_(b.is_("eq", b.and_(info, STORE), 0)):
-        entry = b.offset(get(b, context, "l1", "ptr"), l1_place(b, sector))
+        ways = b.offset(get(b, context, "l1", "ptr"), l1_place(b, sector))
         tag = b.or_(sector, b.shl(get(b, context, "epoch"), EPOCH_SHIFT))
-        missing = b.compare("ne", b.load("i64", entry), tag)
+        missing = b.not_(l1_hit(b, ways, tag))
         with b.if_(missing):
-            b.store(tag, entry)
+            l1_insert(b, ways, tag)
             increment(b, l1_version(b, context, sector))
-            b.call("mark", None, context, b.widen(sector), lanes, constant("i64", row_place("read")))
+            origin = map_origin(b, context, b.shl(sector, 5), constant("i64", row_place("read")))
+            b.store(constant("i8", 1), b.cast("inttoptr", b.add(origin, sector), "ptr"))
         b.ret(b.resize(missing, "i64"))
         b.label(b.fresh("dead"))
     b.ret(b.call("touch", "i64", context, b.widen(sector), lanes, info))
@@ -146,8 +183,7 @@ def advance_epoch(b: Builder, context: Value) -> None:
     """Empty the modeled L1 for a new block: a new epoch makes all its tags old."""
     epoch = b.add(get(b, context, "epoch"), 1)
     put(b, context, "epoch", epoch)
-    for quarter in range(4):
-        increment(b, l1_version(b, context, constant("i64", quarter)))
+    advance_versions(b, context)
     with b.if_(b.is_("ugt", epoch, 255)):
         table = get(b, context, "l1", "ptr")
         b.declare("llvm.memset.p0.i64", "void", "ptr, i8, i64, i1")

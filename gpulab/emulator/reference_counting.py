@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
+
 import numpy as np
 
 from gpulab.counters import Counters
@@ -12,9 +14,10 @@ from gpulab.ptx.opcodes import Form
 L1_ENTRIES = 4096
 """Sectors of 32 bytes: a modeled L1 of 128 KiB."""
 
-_L1_SETS = L1_ENTRIES // 4
-# Sets move on with each 1,024 lines, so that the rows of a matrix don't share them, and from one allocation to the next.
-_L1_FOLDS = ((0, 1), (10, 37), (33, 389))
+L1_WAYS = 4
+_L1_SETS = L1_ENTRIES // L1_WAYS
+# Lines of different 32 KiB, and of different allocations, go to different sets, so that the rows of a matrix don't share them.
+_L1_FOLDS = ((0, 1), (8, 29), (33, 97))
 _WORD_BYTES = 4
 _ROW_BYTES = 128
 
@@ -26,7 +29,8 @@ class Tally:
         self.counters = Counters.zeros(instructions)
         self._launch = launch
         self._count = count
-        self._l1: dict[int, int] = {}
+        # In each set the first that came is the first to go.
+        self._l1: defaultdict[int, deque[int]] = defaultdict(lambda: deque(maxlen=L1_WAYS))
         self._read: set[int] = set()
         self._written: set[int] = set()
 
@@ -100,18 +104,17 @@ class Tally:
         if form.kind != "load":
             self._written.update(sectors)
             return
-        entries = [l1_entry(sector) for sector in sectors]
-        # The whole request is looked up before any of its sectors is replaced; of two for one entry the later one
-        # stays.
-        missing = [pair for pair in zip(entries, sectors, strict=True) if self._l1.get(pair[0]) != pair[1]]
-        self._l1.update(missing)
+        # The whole request is looked up before any of its sectors is replaced.
+        missing = [sector for sector in sectors if sector not in self._l1[l1_set(sector)]]
+        for sector in missing:
+            self._l1[l1_set(sector)].append(sector)
         self.counters.l1_miss_sectors[index] += len(missing)
 
 
-def l1_entry(sector: int) -> int:
-    """Entry of the modeled L1 for a sector: the four sectors of a line lie side by side, each replaced on its own."""
-    line = sector >> 2
-    return sum((line >> shift) * factor for shift, factor in _L1_FOLDS) % _L1_SETS * 4 + sector % 4
+def l1_set(sector: int) -> int:
+    """Set of the modeled L1 for a sector; the four sectors of a line are in four neighboring sets."""
+    line = sector // 4
+    return sum((line >> shift) * factor for shift, factor in _L1_FOLDS) * 4 % _L1_SETS + sector % 4
 
 
 def _interleaved(offsets: np.ndarray, lanes: np.ndarray) -> np.ndarray:
