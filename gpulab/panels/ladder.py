@@ -24,6 +24,7 @@ from gpulab.profiler import Comparison, Profile, RungResult, compare
 from gpulab.units import seconds_text, three_digits
 
 _LOAD_RATIO = "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio"
+_STORE_RATIO = _LOAD_RATIO.replace("op_ld", "op_st")
 Setting = tuple[Gpu, str, str, tuple[tuple[str, Any], ...]]
 
 
@@ -151,6 +152,9 @@ def _status(comparison: Comparison, ran: Sequence[RungResult], picked: RungResul
 
 def _facts(profile: Profile) -> list[str]:
     facts = [seconds_text(profile.time.seconds)]
-    if (ratio := profile.metrics.get(_LOAD_RATIO)) is not None:
-        facts.append(f"{three_digits(ratio)} sectors per load request")
+    loads, stores = (profile.metrics.get(name) for name in (_LOAD_RATIO, _STORE_RATIO))
+    if loads is not None:
+        facts.append(f"{three_digits(loads)} sectors per load request")
+    if stores is not None and stores > (loads or 0):
+        facts.append(f"{three_digits(stores)} sectors per store request")
     return [*facts, f"occupancy {profile.occupancy.theoretical:.0%}"]

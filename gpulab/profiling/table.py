@@ -9,6 +9,7 @@ from dataclasses import dataclass
 # No colors of its own: text and lines take the notebook's, so that contrast is right in every theme.
 _STYLE = "border-collapse:collapse;text-align:left;color:inherit;background:transparent"
 _CELL = "padding:2px 12px 2px 0;border-bottom:1px solid rgba(128,128,128,.4);text-align:left;vertical-align:top"
+_UNBROKEN = 20  # letters: numbers keep their units, names stay on one line; sentences may wrap
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,5 +78,7 @@ class Table:
 
     def _cell(self, tag: str, scope: str | None, number: int, text: str) -> str:
         align = _CELL.replace("text-align:left", "text-align:right") if number in self.right else _CELL
+        if len(text) <= _UNBROKEN:
+            align += ";white-space:nowrap"
         attribute = f' scope="{scope}"' if scope else ""
         return f'<{tag}{attribute} style="{align}">{html.escape(text)}</{tag}>'

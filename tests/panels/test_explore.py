@@ -63,6 +63,11 @@ def test_the_status_line_follows_stride_and_rung(panel):
     assert "5 sectors per load request" in panel.view.status
 
 
+def test_the_status_line_names_stores_where_they_are_worse_than_loads():
+    status = gpulab.explore("transpose", gpu="A100", n=64).view.status
+    assert "4 sectors per load request, 32 sectors per store request" in status
+
+
 def test_block_size_redraws_the_occupancy(panel):
     control(panel, "block").value = 32
     assert "32 threads: 50%, 32 blocks per SM, limited by blocks" in labels(panel)[1]

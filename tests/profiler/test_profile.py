@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from html.parser import HTMLParser
 
 import numpy as np
@@ -216,6 +217,12 @@ def test_html_is_a_table_with_headers_and_no_colors_of_its_own(column: Profile) 
     assert (structure.counts["tr"], structure.counts["th"], structure.counts["td"]) == (7, 6 + 6, 6 * 5)
     assert "#" not in html
     assert "color:inherit" in html
+
+
+def test_numbers_keep_their_units_on_one_line(scaled: Profile) -> None:
+    html = scaled._repr_html_()
+    assert re.search(r'white-space:nowrap">100 %<', html)
+    assert not re.search(r'white-space:nowrap">[^<]{21,}<', html)
 
 
 def test_html_has_no_empty_column(scaled: Profile) -> None:
