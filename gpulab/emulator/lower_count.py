@@ -113,7 +113,7 @@ def _count_contiguous(state: State, access: Access, address: Affine, counters: V
         rare()
         return
     # A load of one whole line whose four sectors are in the L1.
-    usual = native_touch.l1_line_hit(b, *_tag(state, b.lshr(address.base, 5)))
+    usual = native_touch.l1_line_hit(b, *_tag(state, b.shl(b.lshr(address.base, 7), 2)))
     usual = b.and_(usual, b.is_("eq", b.and_(address.base, 127), 0))
     _unless(state, b.and_(usual, b.is_("eq", access.on, -1)), counters, native_touch.ALIGNED, rare)
 

@@ -196,6 +196,7 @@ def _return_if_line_hits(b: Builder, context: Value, base: Value, first: Value, 
     is_load = b.is_("eq", b.and_(info, STORE), 0)
     is_line = b.is_("eq", b.or_(b.and_(base, 127), b.xor(b.and_(info, 255), 4)), 0)
     with b.if_(b.and_(is_load, is_line)):
+        first = b.and_(first, -4)
         ways = b.offset(get(b, context, "l1", "ptr"), l1_place(b, first))
         tag = b.or_(first, b.shl(get(b, context, "epoch"), EPOCH_SHIFT))
         hit = l1_line_hit(b, ways, tag)

@@ -28,9 +28,9 @@ WORD_BYTES = 128
 MEMO_BITS = 4
 MEMO_BYTES = 128
 MEMO_ANSWER = 64
-# As in `reference_counting`; a fold is the shift and the factor of what is added to the line.
+# As in `reference_counting`.
 L1_ENTRIES, L1_WAYS = 4096, 4
-L1_FOLDS = ((8, 29), (33, 97))
+L1_FACTOR, L1_SHIFT = (1 << 33) + (3 << 25) + 97, 33
 EPOCH_SHIFT = 56
 CACHE_BITS = 10
 CACHE_ENTRY_BYTES = 128
@@ -65,12 +65,9 @@ def define_touch(module: IrModule) -> None:
 
 def l1_place(b: Builder, sector: Value) -> Value:
     """Where the modeled L1 has the set of a sector (or of each of a vector of sectors), in bytes."""
-    sets = low = b.resize(b.lshr(sector, 2), "i32")
-    for shift, factor in L1_FOLDS:
-        part = b.lshr(low, shift) if shift < 20 else b.resize(b.lshr(sector, shift + 2), "i32")
-        sets = b.add(sets, b.mul(part, factor))
-    row = b.and_(b.shl(sets, 7), 8 * L1_ENTRIES - 128)
-    return b.resize(b.or_(row, b.shl(b.and_(b.resize(sector, "i32"), 3), 5)), "i64")
+    # 128 bytes for the four sets of a line.
+    row = b.and_(b.lshr(b.mul(b.lshr(sector, 2), L1_FACTOR), L1_SHIFT - 7), 8 * L1_ENTRIES - 128)
+    return b.or_(row, b.shl(b.and_(sector, 3), 5))
 
 
 def l1_hit(b: Builder, ways: Value, tag: Value) -> Value:
@@ -84,9 +81,8 @@ def l1_line_hit(b: Builder, ways: Value, tag: Value) -> Value:
     tags = b.add(b.widen(tag, 16), constants("i64", [way // L1_WAYS for way in range(16)]))
     equal = b.compare("eq", b.load("i64", ways, 16, align=64), tags)
     found = b.assign("i16", 1, f"bitcast {equal.ir} to i16")
-    found = b.or_(found, b.lshr(found, 2))
-    found = b.or_(found, b.lshr(found, 1))
-    return b.is_("eq", b.and_(found, 0x1111), 0x1111)
+    # No two entries are equal, so that as many as sets means one in each.
+    return b.is_("eq", b.popcount(found), 4)
 
 
 def l1_insert(b: Builder, ways: Value, tag: Value) -> None:

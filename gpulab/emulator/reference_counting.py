@@ -16,8 +16,10 @@ L1_ENTRIES = 4096
 
 L1_WAYS = 4
 _L1_SETS = L1_ENTRIES // L1_WAYS
-# Lines of different 32 KiB, and of different allocations, go to different sets, so that the rows of a matrix don't share them.
-_L1_FOLDS = ((0, 1), (8, 29), (33, 97))
+# Of the product, bits 33 to 40 choose the four sets of a line: its low bits, moved by three with each 256 lines, so that the
+# rows of a matrix do not share them, and by 97 from one allocation to the next.
+_L1_FACTOR = (1 << 33) + (3 << 25) + 97
+_L1_SHIFT = 33
 _WORD_BYTES = 4
 _ROW_BYTES = 128
 
@@ -113,8 +115,7 @@ class Tally:
 
 def l1_set(sector: int) -> int:
     """Set of the modeled L1 for a sector; the four sectors of a line are in four neighboring sets."""
-    line = sector // 4
-    return sum((line >> shift) * factor for shift, factor in _L1_FOLDS) * 4 % _L1_SETS + sector % 4
+    return (sector // 4 * _L1_FACTOR >> _L1_SHIFT) * 4 % _L1_SETS + sector % 4
 
 
 def _interleaved(offsets: np.ndarray, lanes: np.ndarray) -> np.ndarray:

@@ -192,12 +192,12 @@ def test_an_l1_of_each_block_misses_each_sector_once(engine: str) -> None:
 
 def test_a_set_of_the_l1_keeps_the_four_sectors_that_came_last(engine: str) -> None:
     body = """
-    ld.param.u64 %rd1, [a]; mov.u32 %r1, %tid.x; mad.lo.u32 %r2, %r1, 227, 483; mad.wide.u32 %rd2, %r2, 128, %rd1;
+    ld.param.u64 %rd1, [a]; mov.u32 %r1, %tid.x; mul.lo.u32 %r2, %r1, 253; mad.wide.u32 %rd2, %r2, 128, %rd1;
     ld.global.u32 %r3, [%rd2]; ld.global.u32 %r3, [%rd2]; ld.global.u32 %r3, [%rd2]; ld.global.u32 %r3, [%rd2+32];
 """
     ran = run(engine, kernel("u64 a", body), np.zeros(1400 * 32, np.uint32), block=5)
-    # Lines 483, 710, 937, 1164 and 1391 share a set: line + 29 * (line // 256) is a multiple of 256 for each. A request is
-    # looked up as a whole: first all five miss and the first goes; then it is the only one that misses, and the next goes.
+    # Lines 0, 253, 506, 759 and 1012 share a set, for 253 * (1 + 3 / 256) is all but 256. A request is looked up as a whole:
+    # first all five miss and the first goes; then it is the only one that misses, and the next goes.
     assert ran.count("l1_miss_sectors", "ld")[1:] == [5, 1, 1, 5]
 
 
