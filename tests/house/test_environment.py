@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -32,6 +33,15 @@ CONDA_NAMES = {"matplotlib": "matplotlib-base"}
 def test_the_version_is_said_once() -> None:
     assert gpulab.__version__ == PROJECT["version"]
     assert gpulab.__version__ in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_a_script_beside_a_folder_named_gpulab_gets_the_package(tmp_path: Path) -> None:
+    # Where learners keep their scripts: beside the clone.
+    (tmp_path / "gpulab").mkdir()
+    script = tmp_path / "mine.py"
+    script.write_text("import gpulab; print(gpulab.__version__)")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == gpulab.__version__, done.stderr
 
 
 def test_constraints_pin_exactly_and_hold_no_addresses() -> None:
