@@ -164,6 +164,10 @@ class Ladder:
     result: Callable[[Data, Values], dict[str, Any]] | None = None
     kinds: tuple[str, ...] = ("random",)
 
+    def __repr__(self) -> str:
+        rungs = ", ".join(rung.name for rung in self.rungs)
+        return f"<ladder {self.name}: {self.problem} Rungs: {rungs}>"
+
     def rung(self, name: str) -> Rung:
         """The rung of this name.
 

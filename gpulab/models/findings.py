@@ -74,6 +74,9 @@ class Finding:
     gain: float | None = None
     hidden_by: str | None = None
 
+    def __repr__(self) -> str:
+        return f"<{self.kind}: {self}>"
+
     def __str__(self) -> str:
         place = f"Line {self.line}: " if self.line else ""
         return f"{place}{self.message} {self.remedy} {self.gain_words}".rstrip()

@@ -24,6 +24,12 @@ def test_the_four_ladders_and_their_rungs() -> None:
     assert {name: found[name] for name in LADDERS} == LADDERS
 
 
+def test_a_list_of_ladders_can_be_read() -> None:
+    assert repr(gpulab.kernels.ladder("reduction")) == (
+        "<ladder reduction: Sum n float32. Rungs: interleaved, sequential, shuffle>"
+    )
+
+
 def test_the_package_is_the_function() -> None:
     from gpulab import kernels
 

@@ -53,6 +53,7 @@ def test_scattered_stores(launch) -> None:
     assert finding.gain == pytest.approx(2.7, abs=0.6)
     assert str(finding).startswith("Line 6: Global stores")
     assert str(finding).endswith("times faster (modeled).")
+    assert repr(finding) == f"<uncoalesced: {finding}>"
 
 
 def test_a_gain_that_another_limit_hides_is_not_promised(launch) -> None:
