@@ -20,11 +20,14 @@ _CONTEXT = (
     # Shared by the OS threads of a launch: pointers
     "stop", "next", "fault_limit", "blocks", "block_count",
     # This OS thread's own memory: pointers
-    "shared", "local", "frames", "frame_bytes", "block_counters", "memory_counters", "branch_counters", "l1", "caches", "memos",
+    "shared", "local", "frames", "frame_bytes", "block_counters", "memory_counters", "branch_counters",
+    "l1", "caches", "memos",
     # Code
     "fast", "general",
     # State
-    "in_block", "warp", "block", "ctaid.x", "ctaid.y", "ctaid.z", "epoch", "l1_version", "l1_version.1", "l1_version.2", "l1_version.3", "warp_local", "blocks_run", "clock", "turn", "frame_clear", "dynamic_shared",
+    "in_block", "warp", "block", "ctaid.x", "ctaid.y", "ctaid.z", "epoch",
+    "l1_version", "l1_version.1", "l1_version.2", "l1_version.3",
+    "warp_local", "blocks_run", "clock", "turn", "frame_clear", "dynamic_shared",
     # The fault
     "fault_kind", "fault_instruction", "fault_lane", "fault_address", "fault_block", "fault_warp", "fault_extra",
 )  # fmt: skip

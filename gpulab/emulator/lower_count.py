@@ -49,9 +49,8 @@ def _is_contiguous(state: State, address: Affine, size: int) -> bool:
 
 def _never_conflicts(state: State, address: Affine, size: int) -> bool:
     """Whether a full warp's lanes are neighbors or all access one place."""
-    return address.strides == (0, 0) or (state.plan.block_shape.width == 32 and address.strides[0] == 0) or _is_contiguous(
-        state, address, size
-    )
+    same = address.strides[0] == 0 and (state.plan.block_shape.width == 32 or address.strides[1] == 0)
+    return same or _is_contiguous(state, address, size)
 
 
 def _unless(state: State, usual: Value, counters: Value, word: int, rare: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""Native helper that counts requests whose addresses are affine in the lane: most of the cost is looked up, not computed."""
+"""Native helper that counts requests with addresses affine in the lane: most of the cost is looked up, not computed."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def define_affine(module: IrModule) -> None:
 
 
 def _fill_memo(
-    b: Builder, context: Value, address: tuple[Value, Value, Value], width: Value, mask: Value, info: Value, answer: Value,
-    misses: Value,
+    b: Builder, context: Value, address: tuple[Value, Value, Value], width: Value, mask: Value, info: Value,
+    answer: Value, misses: Value,
 ) -> None:  # fmt: skip
     """Remember the answer for the next such request, if it holds for others than this one."""
     is_shared = b.is_("ne", b.and_(info, SHARED), 0)
@@ -81,7 +81,8 @@ def affine_vector(b: Builder, base: Value, s0: Value, s1: Value, width: Value) -
 
 def _define_measure_affine(module: IrModule) -> None:
     parameters = (
-        ("base", "i64"), ("s0", "i64"), ("s1", "i64"), ("width", "i64"), ("mask", "i32"), ("answer", "ptr"), ("info", "i64")
+        ("base", "i64"), ("s0", "i64"), ("s1", "i64"), ("width", "i64"), ("mask", "i32"), ("answer", "ptr"),
+        ("info", "i64"),
     )  # fmt: skip
     b = Builder(module, "measure_affine", "void", parameters, "nounwind noinline", "internal")
     base, s0, s1, width, mask, answer, info = (b.argument(name, kind) for name, kind in parameters)

@@ -23,8 +23,8 @@ WORDS = (
 # Behind them: how often the two usual requests came, whose cost follows from the width alone (`expand`), and misses.
 ALIGNED, UNIFORM, MISSES = 8, 9, 10
 WORD_BYTES = 128
-# Memos of affine requests: the key (`memo_key`) and, from word 8 on, what such a request adds to the counters. Behind those
-# for global memory, which all instructions share, each instruction has one for shared memory.
+# Memos of affine requests: the key (`memo_key`) and, from word 8 on, what such a request adds to the counters. Behind
+# those for global memory, which all instructions share, each instruction has one for shared memory.
 MEMO_BITS = 4
 MEMO_BYTES = 128
 MEMO_ANSWER = 64
@@ -42,7 +42,8 @@ CACHE_ENTRY_BYTES = 128
 def define_touch(module: IrModule) -> None:
     """``touch(context, sectors, mask, info)``: the modeled L1 and the maps of touched sectors, for a whole request.
 
-    `mask` names lanes with distinct sectors; all are looked up before any is replaced. A load marks its sectors as read only when they miss. Returns the number of misses.
+    `mask` names lanes with distinct sectors; all are looked up before any is replaced. A load marks its sectors as read
+    only when they miss. Returns the number of misses.
     """
     _define_mark(module)
     _define_touch_one(module)
@@ -237,9 +238,9 @@ def memo_key(
 ) -> tuple[Value, list[Value]]:
     """The memo for an affine request, and what it has at its beginning if it is for a request of the same cost.
 
-    In global memory that follows from the sector of lane 0, if all strides are multiples of a line, and for loads from whether
-    anything in these sectors' quarter of the L1 was replaced. In shared memory a shift by whole banks changes nothing. (The
-    mask is never 0, so a memo that was never filled is for no request.)
+    In global memory that follows from the sector of lane 0, if all strides are multiples of a line, and for loads from
+    whether anything in these sectors' quarter of the L1 was replaced. In shared memory a shift by whole banks changes
+    nothing. (The mask is never 0, so a memo that was never filled is for no request.)
     """
     (base, s0, s1), zero = address, constant("i64", 0)
     sector = b.lshr(base, 5)

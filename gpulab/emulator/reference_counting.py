@@ -16,8 +16,8 @@ L1_ENTRIES = 4096
 
 L1_WAYS = 4
 _L1_SETS = L1_ENTRIES // L1_WAYS
-# Of the product, bits 33 to 40 choose the four sets of a line: its low bits, moved by three with each 256 lines, so that the
-# rows of a matrix do not share them, and by 97 from one allocation to the next.
+# Of the product, bits 33 to 40 choose the four sets of a line: its low bits, moved by three with each 256 lines, so that
+# the rows of a matrix do not share them, and by 97 from one allocation to the next.
 _L1_FACTOR = (1 << 33) + (3 << 25) + 97
 _L1_SHIFT = 33
 _WORD_BYTES = 4

@@ -91,6 +91,22 @@ def test_affine_addresses_twice_for_the_table(width: int, size: int) -> None:
                     assert found[:7].tolist() == expected, (stride, row_stride, shared)
 
 
+@pytest.mark.parametrize("width", [32, 16, 4, 1])
+def test_sectors_of_affine_addresses_are_touched_once_each(width: int) -> None:
+    for mask in (0xFFFFFFFF, 0x00FFFFFF, 0x000FFFF0, 0x0F0F0F0F, 0x80000001):
+        lanes = np.array([lane for lane in range(32) if mask >> lane & 1])
+        for stride in (0, 4, 12, 32, -8, 256):
+            for row_stride in (0, 4, 16, 64, width * stride, -1024):
+                context = _Context()
+                start = context.base + 32768
+                addresses = start + lanes % width * stride + lanes // width * row_stride
+                arguments = start, stride, row_stride, width, _signed(mask), None, 4
+                misses = [int(context.count("count_affine", *arguments)[7]) for _ in range(2)]
+                expected = np.unique((addresses - context.base) // 32)
+                assert misses == [len(expected), 0], (hex(mask), stride, row_stride)
+                assert np.flatnonzero(context.maps[0]).tolist() == expected.tolist()
+
+
 @pytest.mark.parametrize("size", [1, 4, 8, 16])
 def test_contiguous_and_uniform_addresses(size: int) -> None:
     context = _Context()
