@@ -133,7 +133,8 @@ def read_elements(state: State, access: Access) -> list[Value]:
 def _uniform_values(state: State, access: Access, values: list[Value]) -> list[Value]:
     if state.plan.general or not isinstance(access.address, Value) or access.address.lanes > 1:
         return values
-    return [_first(state, access, value) for value in values] if access.space not in ("local", "call", "generic") else values
+    kept = access.space in ("local", "call", "generic")
+    return values if kept else [_first(state, access, value) for value in values]
 
 
 def _first(state: State, access: Access, value: Value) -> Value:
@@ -141,7 +142,7 @@ def _first(state: State, access: Access, value: Value) -> Value:
 
 
 def _fast_kind(state: State, access: Access) -> str | None:
-    """``uniform``, ``contiguous``, ``rows``, ``steps`` (one address a row), ``strided`` or None, by the known strides."""
+    """``uniform``, ``contiguous``, ``rows``, ``steps`` (one address a row), ``strided`` or None, by the strides."""
     if access.space not in ("global", "shared", "const") or state.plan.general:
         return None
     if isinstance(access.address, Value):
@@ -195,7 +196,8 @@ def _extent(state: State, access: Access, base: Value) -> tuple[Value, Value, Va
             reach = b.mul(stride, steps)
             low = b.add(low, b.intrinsic("llvm.smin", reach, constant("i64", 0)))
             # A stride so large that its product wraps gives an extent that no allocation has, or fails per lane.
-            span = b.add(span, b.intrinsic("llvm.umin", b.intrinsic("llvm.abs", reach, tail=", i1 false"), constant("i64", 1 << 60)))
+            length = b.intrinsic("llvm.abs", reach, tail=", i1 false")
+            span = b.add(span, b.intrinsic("llvm.umin", length, constant("i64", 1 << 60)))
             aligned = b.or_(aligned, stride)
     return low, span, aligned
 
@@ -220,7 +222,7 @@ def _read_fast(state: State, access: Access, kind: str, pointer: Value) -> list[
 
 
 def _read_strided(state: State, access: Access, pointer: Value, offset: int) -> Value:
-    """One load for each lane, also of those that are off, for all are in bounds."""
+    """One load for each lane, also of those that are off, for all are in bounds. Chains of additions are short."""
     b, width = state.b, state.plan.block_shape.width
     assert isinstance(access.address, Affine)
     stride = access.address.strides[0]
@@ -231,7 +233,6 @@ def _read_strided(state: State, access: Access, pointer: Value, offset: int) -> 
         if column == 0:
             places.append(b.offset(_row_pointer(state, access, pointer, lane // width), offset))
         else:
-            # Every fourth lane steps on, the others are near it: short chains of additions.
             near = column % 4 or 4
             places.append(b.offset(places[lane - near], steps[near]))
     return b.load_each(access.element, places)
