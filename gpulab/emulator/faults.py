@@ -6,7 +6,7 @@ import re
 
 from gpulab.emulator.memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS, Memory
 from gpulab.emulator.program import Program
-from gpulab.errors import Fault, KernelFault, TimeLimitError
+from gpulab.errors import Fault, KernelFault, TimeLimitError, shown_file
 from gpulab.launch import Dim3, LaunchConfig
 
 _ADVICE = {
@@ -55,7 +55,7 @@ def make_fault(
     at_thread = None if thread is None else position(thread, launch.block)
     where = f"PTX line {source.span.line}"
     if location is not None:
-        where = f"{_shown_file(location.file)}, line {location.line}"
+        where = f"{shown_file(location.file)}, line {location.line}"
     who = f"block {at_block}" if at_thread is None else f"block {at_block}, thread {at_thread}"
     return KernelFault(
         Fault(
@@ -68,11 +68,6 @@ def make_fault(
             ptx_line=source.span.line,
         )
     )
-
-
-def _shown_file(file: str) -> str:
-    """The file as a reader knows it: Jupyter compiles cells under made-up names in a temporary folder."""
-    return "this notebook's cell" if "ipykernel_" in file else file
 
 
 def kernel_name(program: Program) -> str:
