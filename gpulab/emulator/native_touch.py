@@ -25,7 +25,7 @@ ALIGNED, UNIFORM, MISSES = 8, 9, 10
 WORD_BYTES = 128
 # Memos of affine requests: the key (`memo_key`) and, from word 8 on, what such a request adds to the counters. Behind
 # those for global memory, which all instructions share, each instruction has one for shared memory.
-MEMO_BITS = 4
+MEMO_BITS = 6
 MEMO_BYTES = 128
 MEMO_ANSWER = 64
 # As in `reference_counting`.
