@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gpulab.emulator import layout, native_touch
-from gpulab.emulator.ir import Value, constant
+from gpulab.emulator.ir import Value, constant, constants
 from gpulab.emulator.lower_values import Affine, State
+from gpulab.models.access import LINE_BYTES, SECTOR_BYTES, sectors_ideal, wavefronts, wavefronts_ideal
 
 if TYPE_CHECKING:
     from gpulab.emulator.lower_memory import Access
@@ -31,6 +34,8 @@ def count_request(state: State, access: Access) -> None:
             _count_usual(state, access, address, counters)
         elif access.space == "global" and _is_contiguous(state, address, access.size):
             _count_contiguous(state, access, address, counters)
+        elif access.space == "global" and _dense_bytes(state, access, address):
+            _count_dense(state, access, address, counters)
         else:
             _count_affine(state, access, address, counters)
     else:
@@ -115,6 +120,42 @@ def _count_contiguous(state: State, access: Access, address: Affine, counters: V
     usual = native_touch.l1_line_hit(b, *_tag(state, b.shl(b.lshr(address.base, 7), 2)))
     usual = b.and_(usual, b.is_("eq", b.and_(address.base, 127), 0))
     _unless(state, b.and_(usual, b.is_("eq", access.on, -1)), counters, native_touch.ALIGNED, rare)
+
+
+def _dense_bytes(state: State, access: Access, address: Affine) -> int:
+    """For a load whose lanes read the same short piece row by row, or one element a row: its length, else 0.
+
+    If the piece is aligned to its length, it is a part of one sector or some whole ones of one line.
+    """
+    width = state.plan.block_shape.width
+    shapes = {(access.size, 0): width * access.size, (0, access.size): layout.WARP // width * access.size}
+    length = 0 if access.flags else shapes.get(address.strides, 0)  # type: ignore[call-overload]
+    return length if length <= LINE_BYTES else 0
+
+
+def _count_dense(state: State, access: Access, address: Affine, counters: Value) -> None:
+    b, size, length = state.b, access.size, _dense_bytes(state, access, address)
+    sectors = max(length // SECTOR_BYTES, 1)
+    # The first of as many sectors, so that they are looked up in one line, whatever the alignment.
+    first = b.and_(b.lshr(address.base, 5), -sectors)
+    usual = b.and_(
+        native_touch.l1_line_hit(b, *_tag(state, first), sectors),
+        b.and_(b.is_("eq", b.and_(address.base, length - 1), 0), b.is_("eq", access.on, -1)),
+    )
+    lanes, width = np.arange(layout.WARP), state.plan.block_shape.width
+    first_stride, second_stride = address.strides
+    offsets = lanes % width * first_stride + lanes // width * second_stride
+    passes = wavefronts(offsets, lanes, size), wavefronts_ideal(lanes, size)
+    words = [1, layout.WARP * size, sectors, sectors_ideal(layout.WARP, size), 1, *passes, 0]
+    yes, no, done = b.fresh("usual"), b.fresh("rare"), b.fresh("counted")
+    b.cond(usual, yes, no)
+    b.label(yes)
+    b.store(b.add(b.load("i64", counters, 8, align=64), constants("i64", words)), counters, align=64)
+    b.br(done)
+    b.label(no)
+    _count_affine(state, access, address, counters)
+    b.br(done)
+    b.label(done)
 
 
 def _count_affine(state: State, access: Access, address: Affine, counters: Value) -> None:

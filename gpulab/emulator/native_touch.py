@@ -77,13 +77,14 @@ def l1_hit(b: Builder, ways: Value, tag: Value) -> Value:
     return b.is_("ne", b.assign(f"i{L1_WAYS}", 1, f"bitcast {equal.ir} to i{L1_WAYS}"), 0)
 
 
-def l1_line_hit(b: Builder, ways: Value, tag: Value) -> Value:
-    """Whether four neighboring sets have a tag and the three after it."""
-    tags = b.add(b.widen(tag, 16), constants("i64", [way // L1_WAYS for way in range(16)]))
-    equal = b.compare("eq", b.load("i64", ways, 16, align=64), tags)
-    found = b.assign("i16", 1, f"bitcast {equal.ir} to i16")
+def l1_line_hit(b: Builder, ways: Value, tag: Value, sectors: int = 4) -> Value:
+    """Whether the sets of 1, 2 or 4 neighboring sectors of a line have the first one's tag and those after it."""
+    entries = sectors * L1_WAYS
+    tags = b.add(b.widen(tag, entries), constants("i64", [entry // L1_WAYS for entry in range(entries)]))
+    equal = b.compare("eq", b.load("i64", ways, entries, align=32), tags)
+    found = b.assign(f"i{entries}", 1, f"bitcast {equal.ir} to i{entries}")
     # No two entries are equal, so that as many as sets means one in each.
-    return b.is_("eq", b.popcount(found), 4)
+    return b.is_("eq", b.popcount(b.resize(found, "i32")), sectors)
 
 
 def l1_insert(b: Builder, ways: Value, tag: Value) -> None:
