@@ -85,7 +85,9 @@ def test_a_gpu_that_cannot_be_used_is_explained_and_no_problem(driver, found, re
 
 
 def test_a_version_outside_the_range_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.metadata, "requires", lambda name: ["numpy<2.5,>=2.0", "ghost", 'pytest; extra == "dev"'])
+    monkeypatch.setattr(
+        importlib.metadata, "requires", lambda name: ["numpy<2.5,>=2.0", "ghost", 'pytest; extra == "dev"']
+    )
     monkeypatch.setattr(importlib.metadata, "version", _version)
     assert list(doctor.check_packages()) == [
         Check("numpy", "broken", "2.5.5, but <2.5,>=2.0 is needed", 'pip install "numpy<2.5,>=2.0"'),

@@ -139,7 +139,9 @@ def parse_dimensions(text: str) -> tuple[int, ...]:
     try:
         return tuple(_count(part) for part in parts)
     except ValueError:
-        raise ArgumentError(f"A grid or block is one to three sizes, such as 256 or 16x16, but {text!r} came.") from None
+        raise ArgumentError(
+            f"A grid or block is one to three sizes, such as 256 or 16x16, but {text!r} came."
+        ) from None
 
 
 def parse_setting(text: str) -> tuple[str, int | float | str]:

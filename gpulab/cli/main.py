@@ -146,7 +146,9 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_profile(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="CUDA C++ (.cu), Python with a @cuda.jit function (.py), PTX (.ptx)")
+    parser.add_argument(
+        "file", metavar="FILE", help="CUDA C++ (.cu), Python with a @cuda.jit function (.py), PTX (.ptx)"
+    )
     parser.add_argument("--kernel", help="its name; not needed if the file has only one")
     parser.add_argument("--grid", required=True, help="blocks: 4096, or 64x64 (x, y, z)")
     parser.add_argument("--block", required=True, help="threads of a block: 256, or 16x16")

@@ -261,9 +261,7 @@ class _Run:
         linear = thread.word("fault_warp") * layout.WARP + thread.word("fault_lane")
         if kind in ("out-of-bounds", "misaligned"):
             address = thread.word("fault_address") & (1 << 64) - 1
-            return memory_fault(
-                self.program, self.launch, self.memory, kind, instruction, block, linear, address
-            )
+            return memory_fault(self.program, self.launch, self.memory, kind, instruction, block, linear, address)
         if kind == "deadlock":
             return make_fault(self.program, self.launch, kind, self._first_waiting(thread), block, None)
         message = self.calls.message if kind == "assert" else ""
@@ -325,5 +323,3 @@ def _thread_indices(launch: LaunchConfig) -> np.ndarray:
     linear = np.arange(launch.warps_per_block * layout.WARP)
     axes = np.stack([linear % x, linear // x % y, linear // (x * y)]).astype(np.int32)
     return np.ascontiguousarray(axes.reshape(3, -1, layout.WARP).transpose(1, 0, 2))
-
-

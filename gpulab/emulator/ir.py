@@ -25,7 +25,21 @@ from gpulab.emulator.ir_values import (
     type_text,
 )
 
-__all__ = ["FLOAT_BITS", "Builder", "IrModule", "Value", "bits_of", "constant", "constants", "int_of", "lane_numbers", "mangled", "splat_constant", "type_text"]
+__all__ = [
+    "FLOAT_BITS",
+    "Builder",
+    "IrModule",
+    "Value",
+    "bits_of",
+    "constant",
+    "constants",
+    "int_of",
+    "lane_numbers",
+    "mangled",
+    "splat_constant",
+    "type_text",
+]
+
 
 @dataclass
 class IrModule:

@@ -37,7 +37,9 @@ RELEASED = ARRIVED + 2 * BARRIERS  # the same, of the last release
 CONTEXT_WORDS = RELEASED + 2 * BARRIERS
 
 # Words of 8 bytes at the start of a frame; then one i32 for each basic block (waiting lanes), then registers.
-FRAME = {name: index for index, name in enumerate(("resume", "status", "barrier", "active", "mode", "mask", "bail", "index"))}
+FRAME = {
+    name: index for index, name in enumerate(("resume", "status", "barrier", "active", "mode", "mask", "bail", "index"))
+}
 REGISTER_BYTES = WARP * 8
 FRAME_HEADER_BYTES = 64
 

@@ -10,7 +10,15 @@ from gpulab.emulator.lower_table import lowers
 from gpulab.emulator.lower_values import State
 
 # LLVM's names. They are used for shared memory as well, where no other thread looks, because they are right for both.
-_OPERATIONS = {"add": "add", "and": "and", "or": "or", "xor": "xor", "exch": "xchg", "inc": "uinc_wrap", "dec": "udec_wrap"}
+_OPERATIONS = {
+    "add": "add",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+    "exch": "xchg",
+    "inc": "uinc_wrap",
+    "dec": "udec_wrap",
+}
 
 
 @lowers("atom", "red")

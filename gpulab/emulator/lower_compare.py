@@ -57,9 +57,7 @@ def set_(b: Builder, form: Form, a: Value, c: Value, other: Value | None = None)
     return _as_number(b, form, source, target, a, c, other)
 
 
-def _as_number(
-    b: Builder, form: Form, source: str, target: str, a: Value, c: Value, other: Value | None
-) -> Value:
+def _as_number(b: Builder, form: Form, source: str, target: str, a: Value, c: Value, other: Value | None) -> Value:
     condition = _combined(b, form, compared(b, form, source, a, c), other)
     element = "float" if target == "f32" else "i32" if target[1:] == "32" else "i16"
     return b.select(condition, constant(element, _TRUE[target]), constant(element, 0))

@@ -114,7 +114,11 @@ def _leave(state: State, opcode: str) -> None:
     if opcode == "brx":
         _leave_by_table(state)
         return
-    targets = [_rank_of(state, index) for index in branch_targets(state.program.function, state.instruction)] if opcode == "bra" else []
+    targets = (
+        [_rank_of(state, index) for index in branch_targets(state.program.function, state.instruction)]
+        if opcode == "bra"
+        else []
+    )
     if guard is None:
         jump(state, targets[0]) if targets else dispatch(state, _waiting_after(state))
         return

@@ -163,9 +163,7 @@ def _count_affine(state: State, access: Access, address: Affine, counters: Value
     b, info = state.b, access.info(state.index)
     s0, s1 = (constant("i64", s) if isinstance(s, int) else s for s in address.strides)
     width = constant("i64", state.plan.block_shape.width)
-    memo, key = native_touch.memo_key(
-        b, state.context, (address.base, s0, s1), width, access.on, info, access.space
-    )
+    memo, key = native_touch.memo_key(b, state.context, (address.base, s0, s1), width, access.on, info, access.space)
     differs = constant("i64", 0)
     for number, word in enumerate(key):
         differs = b.or_(differs, b.xor(word, b.load("i64", b.offset(memo, 8 * number))))

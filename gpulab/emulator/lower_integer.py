@@ -199,7 +199,9 @@ def bfe(b: Builder, form: Form, a: Value, position: Value, length: Value) -> Val
     field = b.and_(shift_right(b, a, position), mask)
     if not signed(form):
         return field
-    last = b.intrinsic("llvm.umin", b.sub(b.intrinsic("llvm.uadd.sat", position, length), 1), constant("i32", width - 1))
+    last = b.intrinsic(
+        "llvm.umin", b.sub(b.intrinsic("llvm.uadd.sat", position, length), 1), constant("i32", width - 1)
+    )
     sign = b.and_(shift_right(b, a, last), 1)
     fill = b.and_(b.sub(constant(a.type, 0), sign), b.not_(mask))
     return b.select(b.is_("eq", length, 0), constant(a.type, 0), b.or_(field, fill))

@@ -15,7 +15,23 @@ from gpulab.ptx.syntax import Immediate
 
 # Hardware gives one NaN from arithmetic, CPUs hand payloads on. What only arithmetic writes and only arithmetic reads is
 # left as it is, and made canonical where anything else reads it: sums in loops cost nothing more.
-_NAN_MAKERS = ("add", "sub", "mul", "fma", "mad", "div", "rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2", "tanh", "cvt")
+_NAN_MAKERS = (
+    "add",
+    "sub",
+    "mul",
+    "fma",
+    "mad",
+    "div",
+    "rcp",
+    "sqrt",
+    "rsqrt",
+    "sin",
+    "cos",
+    "lg2",
+    "ex2",
+    "tanh",
+    "cvt",
+)
 NAN_BLIND = (*_NAN_MAKERS, "setp", "set", "min", "max")
 
 

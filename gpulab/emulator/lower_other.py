@@ -119,8 +119,6 @@ def _difference(b: Builder, x: Value, y: Value, incoming: Value | None) -> tuple
     return whole, b.or_(out, b.compare("ult", rest, incoming))
 
 
-
-
 # ---- what ends or leaves the kernel
 
 

@@ -46,6 +46,7 @@ def pure_function(form: Form) -> PureFunction | None:
     """The function for a form, or None."""
     return next((function for condition, function in PURE.get(form.opcode, ()) if condition(form)), None)
 
+
 STATEFUL: dict[str, Callable[[Any], None]] = {}
 
 

@@ -101,7 +101,9 @@ class State:
     def refuse(self, why: str) -> UnsupportedInstruction:
         """The error for what cannot be lowered."""
         line = self.instruction.span.line
-        return UnsupportedInstruction(f"PTX line {line}: the emulator does not support '{self.instruction.text}' ({why}).", line)
+        return UnsupportedInstruction(
+            f"PTX line {line}: the emulator does not support '{self.instruction.text}' ({why}).", line
+        )
 
     # Context
 

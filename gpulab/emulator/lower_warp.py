@@ -172,7 +172,9 @@ def _known_lanes(mode: str, distance: int, clamp: int) -> tuple[list[int], list[
         segment, bound = clamp >> 8 & 31, clamp & 31
         low, most = lane & segment, (lane & segment) | (bound & ~segment & 31)
         step = distance & 31
-        target = {"up": lane - step, "down": lane + step, "bfly": lane ^ step, "idx": low | (step & ~segment & 31)}[mode]
+        target = {"up": lane - step, "down": lane + step, "bfly": lane ^ step, "idx": low | (step & ~segment & 31)}[
+            mode
+        ]
         valid = target >= most if mode == "up" else target <= most
         lanes.append(target if valid else lane)
         inside.append(int(valid))
@@ -203,5 +205,3 @@ def _permuted(state: State, values: Value, lanes: Value) -> Value:
     b.declare(name, "<32 x i32>", "<32 x ptr>, <32 x i1>, <32 x i32>")
     every = constant("i1", 1, 32)
     return b.assign("i32", 32, f"call <32 x i32> @{name}(<32 x ptr> align 4 {pointers.text}, {every.ir}, {values.ir})")
-
-

@@ -213,7 +213,8 @@ def _define_contiguous(module: IrModule) -> None:
         (("context", "ptr"), ("base", "i64"), ("counters", "ptr"), ("info", "i64")),
     )  # fmt: skip
     context, base, counters, info = (
-        b.argument(name, kind) for name, kind in (("context", "ptr"), ("base", "i64"), ("counters", "ptr"), ("info", "i64"))
+        b.argument(name, kind)
+        for name, kind in (("context", "ptr"), ("base", "i64"), ("counters", "ptr"), ("info", "i64"))
     )
     size = b.and_(info, 255)
     span = b.shl(size, 5)

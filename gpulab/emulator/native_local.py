@@ -13,7 +13,9 @@ def count_local(b: Builder, offsets: Value, addresses: Value, mask: Value, count
     sectors, lines = b.variable(constant("i64", 0)), b.variable(constant("i64", 0))
     asked = b.mul(b.resize(b.popcount(mask), "i64"), size)
     b.store(_local_sectors(b, offsets, mask, size, sectors, lines), addresses)
-    packed = b.variable(b.call("wavefronts", "i64", addresses, mask, b.intrinsic("llvm.umin", size, constant("i64", 4))))
+    packed = b.variable(
+        b.call("wavefronts", "i64", addresses, mask, b.intrinsic("llvm.umin", size, constant("i64", 4)))
+    )
     with b.if_(b.is_("ugt", size, 4)):
         b.store(_local_wavefronts(b, addresses, mask, size), packed)
     packed = b.load("i64", packed)

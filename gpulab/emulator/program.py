@@ -235,9 +235,7 @@ def place_variables(module: Module, memory: Memory) -> dict[str, int]:
     """
     variables = [v for v in module.variables.values() if v.space in ("global", "const") and not v.extern]
     contents = {v.name: np.zeros(v.size, np.uint8) for v in variables}
-    symbols = {
-        v.name: memory.adopt(contents[v.name], v.name, writable=v.space == "global").address for v in variables
-    }
+    symbols = {v.name: memory.adopt(contents[v.name], v.name, writable=v.space == "global").address for v in variables}
     functions = {name: 16 * number for number, name in enumerate(module.functions, 1)}
     for variable in variables:
         host = contents[variable.name]

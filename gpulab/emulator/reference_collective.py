@@ -111,9 +111,7 @@ def shuffle(warp: Warp, index: int, on: np.ndarray) -> None:
     tells only whether the source lies in the segment.
     """
     instruction, form = _at(warp, index)
-    values, distances, clamps = (
-        warp.read(instruction.operands[i], form.roles[i]).tolist() for i in range(1, 4)
-    )
+    values, distances, clamps = (warp.read(instruction.operands[i], form.roles[i]).tolist() for i in range(1, 4))
     members(warp, index, 4, on)
     results, inside = [], []
     for lane in range(LANES):

@@ -52,9 +52,7 @@ def _combine(form: Form, condition: np.ndarray, other: np.ndarray | None) -> np.
 
 
 @defines("setp")
-def setp(
-    form: Form, a: np.ndarray, b: np.ndarray, c: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+def setp(form: Form, a: np.ndarray, b: np.ndarray, c: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """The comparison and its complement, each combined with `c`; of pairs, the comparison of either half."""
     type_name = form.type or ""
     if type_name.endswith("x2"):

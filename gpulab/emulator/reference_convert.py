@@ -117,4 +117,3 @@ def _to_tf32(a: np.ndarray) -> np.ndarray:
     rounded = (pattern + np.uint32(1 << (_TF32_HIDDEN_BITS - 1))) & ~mask
     special = np.where(np.isnan(a), np.uint32(CANONICAL_NAN["f32"]), pattern)
     return np.where(np.isfinite(a), rounded, special)
-

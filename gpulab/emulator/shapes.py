@@ -161,7 +161,9 @@ class _Analysis:
         guarded = instruction.guard is not None and self.shapes[instruction.guard.register.name] != UNIFORM
         shape = VECTOR if guarded else result_shape(self, instruction, its_form)
         for name in written:
-            plain = shape if _holds_strides(self.program.function.registers.get(name, "b32")) else _all_or_nothing(shape)
+            plain = (
+                shape if _holds_strides(self.program.function.registers.get(name, "b32")) else _all_or_nothing(shape)
+            )
             yield name, VECTOR if plan.masked(self.program, block, name) else plain
 
     def shape_of(self, operand: Operand) -> Shape:
@@ -205,9 +207,7 @@ def special_shape(name: str, block_shape: BlockShape) -> Shape:
 
 def result_shape(analysis: _Analysis, instruction: Instruction, form: Form) -> Shape:
     """Shape of what an instruction writes, from the shapes of its sources."""
-    sources = [
-        operand for operand, role in zip(instruction.operands, form.roles, strict=False) if not role.written
-    ]
+    sources = [operand for operand, role in zip(instruction.operands, form.roles, strict=False) if not role.written]
     shapes = [analysis.shape_of(operand) for operand in sources]
     uniform = all(shape == UNIFORM for shape in shapes)
     if form.opcode in _NEVER_UNIFORM:
@@ -215,7 +215,11 @@ def result_shape(analysis: _Analysis, instruction: Instruction, form: Form) -> S
     if form.opcode in _UNIFORM_RESULTS or (form.opcode in _UNIFORM_IF_SOURCES and shapes[-1] == UNIFORM):
         return UNIFORM
     if form.opcode in ("ld", "ldu"):
-        return UNIFORM if uniform and form.space not in ("local", "generic") and not _reads_local(analysis, sources) else VECTOR
+        return (
+            UNIFORM
+            if uniform and form.space not in ("local", "generic") and not _reads_local(analysis, sources)
+            else VECTOR
+        )
     if uniform:
         return UNIFORM
     if any(shape is VECTOR for shape in shapes):
@@ -258,7 +262,11 @@ def _map(shapes: list[Shape], combine) -> Shape:  # noqa: ANN001
 
 
 def _integral(form: Form) -> bool:
-    return ELEMENTS.get(form.type or "", "").startswith("i") and (form.type or "")[0] in "usb" and "f" not in (form.type or "")
+    return (
+        ELEMENTS.get(form.type or "", "").startswith("i")
+        and (form.type or "")[0] in "usb"
+        and "f" not in (form.type or "")
+    )
 
 
 def _copy(form: Form, sources: list[Operand], shapes: list[Shape]) -> Shape:

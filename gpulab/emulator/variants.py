@@ -49,9 +49,7 @@ class Variant:
             if self._general is None:
                 plan = general_plan(self.program, self.plan.block_shape)
                 module = IrModule()
-                lower_kernel(
-                    module, "warp", self.program, plan, self.count, self.symbols, self.plan, self.bail_points
-                )
+                lower_kernel(module, "warp", self.program, plan, self.count, self.symbols, self.plan, self.bail_points)
                 self._general = _build(module, self.program)
             return self._general.addresses["warp"]
 
@@ -78,7 +76,9 @@ _variants: dict[int, dict[Key, Variant]] = {}
 _lock = threading.Lock()
 
 
-def variant(program: Program, block: tuple[int, int, int], count: bool, symbols: dict[str, int], general: bool) -> Variant:
+def variant(
+    program: Program, block: tuple[int, int, int], count: bool, symbols: dict[str, int], general: bool
+) -> Variant:
     """The variant for a launch, from memory or newly compiled."""
     key = (BlockShape.of(block), count, general, tuple(sorted(symbols)))
     with _lock:

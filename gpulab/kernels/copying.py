@@ -86,7 +86,7 @@ def _one_column_a_grid_row(parameters: Values) -> Step:
 def _make_data(parameters: Values, kind: str, rng: np.random.Generator) -> dict[str, Any]:
     x = rng.random(parameters["n"], np.float32)
     if kind == "special":
-        x[:: 3] = rng.choice(np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, 3.4e38], np.float32), len(x[::3]))
+        x[::3] = rng.choice(np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, 3.4e38], np.float32), len(x[::3]))
     return {"x": x, "y": np.full_like(x, -1.0)}
 
 

@@ -163,11 +163,13 @@ LADDER = Ladder(
     useful_flop=Formula("2 n m k", lambda parameters: 2 * parameters["n"] * parameters["m"] * parameters["k"]),
     useful_bytes=Formula(
         "4 (n k + k m + n m)",
-        lambda parameters: 4
-        * (
-            parameters["n"] * parameters["k"]
-            + parameters["k"] * parameters["m"]
-            + parameters["n"] * parameters["m"]
+        lambda parameters: (
+            4
+            * (
+                parameters["n"] * parameters["k"]
+                + parameters["k"] * parameters["m"]
+                + parameters["n"] * parameters["m"]
+            )
         ),
     ),
     cases=(

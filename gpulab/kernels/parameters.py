@@ -116,9 +116,7 @@ def checked(owner: str, parameters: tuple[Parameter, ...], given: Values) -> dic
     known = [parameter.name for parameter in parameters]
     unknown = [name for name in given if name not in known]
     if unknown:
-        raise ArgumentError(
-            f"{owner} has the parameters {', '.join(known)}, but {', '.join(map(repr, unknown))} came."
-        )
+        raise ArgumentError(f"{owner} has the parameters {', '.join(known)}, but {', '.join(map(repr, unknown))} came.")
     values = resolve(parameters, given)
     reasons = objections(parameters, values)
     if reasons:

@@ -204,9 +204,7 @@ class _Inliner:
         self.instructions.append(moved)
 
 
-def map_operand(
-    operand: Operand, register: Callable[[Register], Register], symbol: Callable[[str], str]
-) -> Operand:
+def map_operand(operand: Operand, register: Callable[[Register], Register], symbol: Callable[[str], str]) -> Operand:
     """The operand with its registers and symbol names replaced."""
     if isinstance(operand, Register):
         return register(operand)

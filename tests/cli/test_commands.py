@@ -74,7 +74,9 @@ def test_kernels(run, run_json) -> None:
     transpose = next(entry for entry in run_json("kernels") if entry["name"] == "transpose")
     assert set(transpose) >= {"name", "technique", "rungs", "parameters"}
     assert all(set(rung) >= {"name", "languages", "claim"} for rung in transpose["rungs"])
-    assert all("default" in entry and ("values" in entry or "range" in entry) for entry in transpose["parameters"].values())
+    assert all(
+        "default" in entry and ("values" in entry or "range" in entry) for entry in transpose["parameters"].values()
+    )
     assert "naive -> tiled -> padded" in run("kernels")[1]
 
 
@@ -173,7 +175,9 @@ def test_a_kernels_fault_is_an_error_with_its_line(run, scale: str) -> None:
 
 
 def test_arrays_that_no_memory_holds_are_an_error(run, scale: str) -> None:
-    code, out, err = run("profile", scale, "--grid", "1", "--block", "1", "--arg", "in:float32:" + "x".join(["100000"] * 3))
+    code, out, err = run(
+        "profile", scale, "--grid", "1", "--block", "1", "--arg", "in:float32:" + "x".join(["100000"] * 3)
+    )
     assert (code, out) == (2, "")
     assert "memory" in err
 

@@ -79,7 +79,7 @@ def test_one_of_several_kernels_is_chosen_by_name(tmp_path: Path) -> None:
 
 
 def test_compiler_options_reach_the_compiler(tmp_path: Path) -> None:
-    path = write(tmp_path, "set.cu", '__global__ void set(int *x) { x[threadIdx.x] = VALUE; }')
+    path = write(tmp_path, "set.cu", "__global__ void set(int *x) { x[threadIdx.x] = VALUE; }")
     (x,) = run(path, None, "out:int32:32", options=("-DVALUE=7",))
     np.testing.assert_array_equal(x, np.full(32, 7, np.int32))
 

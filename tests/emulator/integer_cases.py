@@ -29,7 +29,9 @@ ARITHMETIC: tuple[Case, ...] = (
     case("mul.wide.s16", "s16 s16 -> s32", (-32768, 32767, -32768 * 32767)),
     case("mul.wide.u16", "u16 u16 -> u32", (0xFFFF, 0xFFFF, 0xFFFE0001)),
     # A negative number as an unsigned constant is not extended by its sign.
-    case("mul.wide.u32 constant", "u32 -> u64", (3, 3 * (2**32 - 858993459)), text="mul.wide.u32 {d}, {a}, -858993459;"),
+    case(
+        "mul.wide.u32 constant", "u32 -> u64", (3, 3 * (2**32 - 858993459)), text="mul.wide.u32 {d}, {a}, -858993459;"
+    ),
     case("mad.lo.s32", "s32 s32 s32 -> s32", (65536, 65536, 7, 7), (-3, 5, 1, -14)),
     case("mad.hi.u32", "u32 u32 u32 -> u32", (ALL32, ALL32, 5, 3)),
     case("mad.hi.sat.s32", "s32 s32 s32 -> s32", (MIN32, MIN32, MAX32, MAX32), (MAX32, MIN32, MIN32, MIN32)),
@@ -60,7 +62,12 @@ ARITHMETIC: tuple[Case, ...] = (
     case("max.u64", "u64 u64 -> u64", (-1, 1, ALL64)),
     case("max.u16", "u16 u16 -> u16", (0x8000, 0x7FFF, 0x8000)),
     case("min.s16", "s16 s16 -> s16", (-32768, 32767, -32768)),
-    case("add.s32 into itself", "s32 -> s32", (21, 84), text="mov.b32 {d}, {a}; add.s32 {d}, {d}, {d}; add.s32 {d}, {d}, {d};"),
+    case(
+        "add.s32 into itself",
+        "s32 -> s32",
+        (21, 84),
+        text="mov.b32 {d}, {a}; add.s32 {d}, {d}, {d}; add.s32 {d}, {d}, {d};",
+    ),
 )
 
 BITS: tuple[Case, ...] = (
@@ -77,20 +84,39 @@ BITS: tuple[Case, ...] = (
     case("brev.b32", "b32 -> b32", (1, 0x80000000), (0xF0, 0x0F000000)),
     case("brev.b64", "b64 -> b64", (2, 1 << 62)),
     # Places behind the end (gpgpu-sim_distribution#343).
-    case("bfe.u32", "u32 u32 u32 -> u32", (0xABCD1234, 8, 8, 0x12), (ALL32, 32, 8, 0), (ALL32, 28, 8, 0xF), (ALL32, 4, 0, 0)),
     case(
-        "bfe.s32", "s32 u32 u32 -> s32",
-        (0x80, 4, 4, -8), (MIN32, 31, 1, -1), (MIN32, 40, 3, -1), (MIN32, 28, 8, -8), (-1, 0, 0, 0), (0x7FFFFFFF, 40, 3, 0),
+        "bfe.u32",
+        "u32 u32 u32 -> u32",
+        (0xABCD1234, 8, 8, 0x12),
+        (ALL32, 32, 8, 0),
+        (ALL32, 28, 8, 0xF),
+        (ALL32, 4, 0, 0),
+    ),
+    case(
+        "bfe.s32",
+        "s32 u32 u32 -> s32",
+        (0x80, 4, 4, -8),
+        (MIN32, 31, 1, -1),
+        (MIN32, 40, 3, -1),
+        (MIN32, 28, 8, -8),
+        (-1, 0, 0, 0),
+        (0x7FFFFFFF, 40, 3, 0),
     ),
     case("bfe.u32 low bytes", "u32 u32 u32 -> u32", (0xABCD, 0x104, 0x108, 0xBC)),
     case("bfe.u64", "u64 u32 u32 -> u64", (ALL64, 60, 8, 0xF), (1 << 40, 40, 64, 1), (ALL64, 64, 4, 0)),
     case("bfe.s64", "s64 u32 u32 -> s64", (MIN64, 63, 1, -1), (0x80, 4, 4, -8)),
     case(
-        "bfi.b32", "b32 b32 u32 u32 -> b32",
-        (0xF, 0, 4, 4, 0xF0), (0, ALL32, 8, 8, 0xFFFF00FF), (ALL32, 5, 32, 4, 5), (ALL32, 0, 28, 8, 0xF0000000),
+        "bfi.b32",
+        "b32 b32 u32 u32 -> b32",
+        (0xF, 0, 4, 4, 0xF0),
+        (0, ALL32, 8, 8, 0xFFFF00FF),
+        (ALL32, 5, 32, 4, 5),
+        (ALL32, 0, 28, 8, 0xF0000000),
         (ALL32, 5, 3, 0, 5),
     ),
-    case("bfi.b64", "b64 b64 u32 u32 -> b64", (0xFF, 0, 60, 8, 0xF << 60), (1, 0, 40, 1, 1 << 40), (ALL64, 7, 64, 1, 7)),
+    case(
+        "bfi.b64", "b64 b64 u32 u32 -> b64", (0xFF, 0, 60, 8, 0xF << 60), (1, 0, 40, 1, 1 << 40), (ALL64, 7, 64, 1, 7)
+    ),
     case("szext.clamp.s32", "s32 u32 -> s32", (0xFF, 8, -1), (0x7F, 8, 0x7F), (-5, 40, -5), (1, 0, 0)),
     case("szext.wrap.u32", "u32 u32 -> u32", (0x1FF, 40, 0xFF), (ALL32, 32, 0)),
     case("bmsk.clamp.b32", "b32 b32 -> b32", (4, 8, 0xFF0), (30, 8, 0xC0000000), (40, 2, 0), (0, 40, ALL32)),
@@ -110,7 +136,13 @@ BITS: tuple[Case, ...] = (
     case("not.b64", "b64 -> b64", (0, ALL64)),
     case("not.b16", "b16 -> b16", (0x00FF, 0xFF00)),
     case("cnot.b32", "b32 -> b32", (0, 1), (7, 0)),
-    case("lop3.b32 0x96", "b32 b32 b32 -> b32", (0b1100, 0b1010, 0b0110, 0), (5, 0, 0, 5), text="lop3.b32 {d}, {a}, {b}, {c}, 0x96;"),
+    case(
+        "lop3.b32 0x96",
+        "b32 b32 b32 -> b32",
+        (0b1100, 0b1010, 0b0110, 0),
+        (5, 0, 0, 5),
+        text="lop3.b32 {d}, {a}, {b}, {c}, 0x96;",
+    ),
     case("lop3.b32 0xCA", "b32 b32 b32 -> b32", (0xF0, 0xAA, 0x55, 0xA5), text="lop3.b32 {d}, {a}, {b}, {c}, 0xCA;"),
     case("shl.b32", "b32 u32 -> b32", (1, 31, 1 << 31), (1, 32, 0), (1, ALL32, 0)),
     case("shl.b64", "b64 u32 -> b64", (1, 63, 1 << 63), (1, 64, 0)),
@@ -122,11 +154,19 @@ BITS: tuple[Case, ...] = (
     case("shr.s16", "s16 u32 -> s16", (-2, 1, -1), (-2, 20, -1)),
     case("shr.b32", "b32 u32 -> b32", (0x80000000, 1, 0x40000000)),
     # accel-sim-framework#298
-    case("shf.l.wrap.b32", "b32 b32 u32 -> b32", (0x80000001, 0x2, 1, 0x5), (0x11111111, 0x22222222, 32, 0x22222222), (1, 2, 36, 0x20)),
+    case(
+        "shf.l.wrap.b32",
+        "b32 b32 u32 -> b32",
+        (0x80000001, 0x2, 1, 0x5),
+        (0x11111111, 0x22222222, 32, 0x22222222),
+        (1, 2, 36, 0x20),
+    ),
     case("shf.l.clamp.b32", "b32 b32 u32 -> b32", (0x11111111, 0x22222222, 40, 0x11111111)),
     case("shf.r.wrap.b32", "b32 b32 u32 -> b32", (0x80000000, 1, 31, 3), (5, 6, 32, 5)),
     case("shf.r.clamp.b32", "b32 b32 u32 -> b32", (5, 6, 99, 6)),
-    case("prmt.b32", "b32 b32 b32 -> b32", (0x33221100, 0x77665544, 0x7531, 0x77553311), (0x80, 0x7F, 0xC848, 0x00FF7FFF)),
+    case(
+        "prmt.b32", "b32 b32 b32 -> b32", (0x33221100, 0x77665544, 0x7531, 0x77553311), (0x80, 0x7F, 0xC848, 0x00FF7FFF)
+    ),
     case("prmt.b32.f4e", "b32 b32 b32 -> b32", (0x33221100, 0x77665544, 1, 0x44332211)),
     case("prmt.b32.b4e", "b32 b32 b32 -> b32", (0x33221100, 0x77665544, 1, 0x66770011)),
     case("prmt.b32.rc8", "b32 b32 b32 -> b32", (0x33221100, 0, 2, 0x22222222)),
@@ -138,39 +178,77 @@ BITS: tuple[Case, ...] = (
 # Payne and Hanek's reduction in sinf is made of these (gpgpu-sim_distribution#103).
 CARRY: tuple[Case, ...] = (
     case(
-        "add.cc addc", "b64 b64 -> b64", (ALL64, 1, 0), (0xFFFFFFFF, 1, 1 << 32), (1 << 63, 1 << 63, 0),
+        "add.cc addc",
+        "b64 b64 -> b64",
+        (ALL64, 1, 0),
+        (0xFFFFFFFF, 1, 1 << 32),
+        (1 << 63, 1 << 63, 0),
         text=".reg .b32 al, ah, bl, bh; mov.b64 {al, ah}, {a}; mov.b64 {bl, bh}, {b};"
         "add.cc.u32 al, al, bl; addc.u32 ah, ah, bh; mov.b64 {d}, {al, ah};",
     ),
     case(
-        "sub.cc subc", "b64 b64 -> b64", (1 << 32, 1, 0xFFFFFFFF), (0, 1, ALL64), (5, 7, -2),
+        "sub.cc subc",
+        "b64 b64 -> b64",
+        (1 << 32, 1, 0xFFFFFFFF),
+        (0, 1, ALL64),
+        (5, 7, -2),
         text=".reg .b32 al, ah, bl, bh; mov.b64 {al, ah}, {a}; mov.b64 {bl, bh}, {b};"
         "sub.cc.u32 al, al, bl; subc.u32 ah, ah, bh; mov.b64 {d}, {al, ah};",
     ),
     case(
-        "mad.lo.cc madc.hi", "u32 u32 u64 -> u64", (ALL32, ALL32, ALL64, (ALL32 * ALL32 + ALL64) % 2**64), (3, 4, ALL32, 2**32 + 11),
+        "mad.lo.cc madc.hi",
+        "u32 u32 u64 -> u64",
+        (ALL32, ALL32, ALL64, (ALL32 * ALL32 + ALL64) % 2**64),
+        (3, 4, ALL32, 2**32 + 11),
         text=".reg .b32 l, h; mov.b64 {l, h}, {c}; mad.lo.cc.u32 l, {a}, {b}, l; madc.hi.u32 h, {a}, {b}, h; mov.b64 {d}, {l, h};",
     ),
     case(
-        "three words", "u32 u32 -> u32 u32", (ALL32, 1, 0, 1), (ALL32, 0, ALL32, 0), (1, ALL32, 0, 1),
+        "three words",
+        "u32 u32 -> u32 u32",
+        (ALL32, 1, 0, 1),
+        (ALL32, 0, ALL32, 0),
+        (1, ALL32, 0, 1),
         text="add.cc.u32 {d}, {a}, {b}; addc.cc.u32 {e}, 4294967295, 0; addc.u32 {e}, 0, 0;",
     ),
     case(
-        "addc.cc from below", "u32 -> u32", (ALL32, 1), (0, 0),
+        "addc.cc from below",
+        "u32 -> u32",
+        (ALL32, 1),
+        (0, 0),
         text=".reg .b32 t; add.cc.u32 t, {a}, 1; addc.cc.u32 t, 4294967295, 0; addc.u32 {d}, 0, 0;",
     ),
     case(
-        "subc.cc with all ones", "u32 -> u32", (0, ALL32), (1, 0),
+        "subc.cc with all ones",
+        "u32 -> u32",
+        (0, ALL32),
+        (1, 0),
         text=".reg .b32 t; sub.cc.u32 t, {a}, 1; subc.cc.u32 t, 0, 0; subc.u32 {d}, 0, 0;",
     ),
     case(
-        "madc.lo.cc", "u32 u32 -> u32 u32", (0x10000, 0x10000, 1, 0),
+        "madc.lo.cc",
+        "u32 u32 -> u32 u32",
+        (0x10000, 0x10000, 1, 0),
         text="add.cc.u32 {d}, 4294967295, 1; madc.lo.cc.u32 {d}, {a}, {b}, 0; addc.u32 {e}, 0, 0;",
     ),
-    case("mad.hi.cc.s32", "s32 s32 s32 -> s32 u32", (-1, 1, 1, 0, 1), (1, 1, 1, 1, 0), text="mad.hi.cc.s32 {d}, {a}, {b}, {c}; addc.u32 {e}, 0, 0;"),
-    case("add.cc.u64", "u64 u64 -> u64 u64", (ALL64, 1, 0, 1), (1, 1, 2, 0), text="add.cc.u64 {d}, {a}, {b}; addc.u64 {e}, 0, 0;"),
     case(
-        "the flag under a guard", "u32 pred -> u32", (ALL32, 1, 1), (ALL32, 0, 0),
+        "mad.hi.cc.s32",
+        "s32 s32 s32 -> s32 u32",
+        (-1, 1, 1, 0, 1),
+        (1, 1, 1, 1, 0),
+        text="mad.hi.cc.s32 {d}, {a}, {b}, {c}; addc.u32 {e}, 0, 0;",
+    ),
+    case(
+        "add.cc.u64",
+        "u64 u64 -> u64 u64",
+        (ALL64, 1, 0, 1),
+        (1, 1, 2, 0),
+        text="add.cc.u64 {d}, {a}, {b}; addc.u64 {e}, 0, 0;",
+    ),
+    case(
+        "the flag under a guard",
+        "u32 pred -> u32",
+        (ALL32, 1, 1),
+        (ALL32, 0, 0),
         text=".reg .b32 t; add.cc.u32 t, 0, 0; @{b} add.cc.u32 t, {a}, 1; addc.u32 {d}, 0, 0;",
     ),
 )

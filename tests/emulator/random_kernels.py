@@ -110,13 +110,22 @@ class Writer:
 
     def compute(self) -> None:
         operations, registers = self.choose.choice(
-            [(_INTEGER_OPERATIONS, INTEGERS), (_INTEGER_OPERATIONS, INTEGERS), (_FLOAT_OPERATIONS, FLOATS), (_LONG_OPERATIONS, LONGS)]
+            [
+                (_INTEGER_OPERATIONS, INTEGERS),
+                (_INTEGER_OPERATIONS, INTEGERS),
+                (_FLOAT_OPERATIONS, FLOATS),
+                (_LONG_OPERATIONS, LONGS),
+            ]
         )
         self.emit(self.choose.choice(operations), d=self.choose.choice(registers))
 
     def predicated(self) -> None:
         self.emit("setp.{cmp} %p1, {a}, {b};", cmp=self.choose.choice(_COMPARISONS))
-        self.emit("@{sign}%p1 " + self.choose.choice(_INTEGER_OPERATIONS), d=self.choose.choice(INTEGERS), sign=self.choose.choice(["", "!"]))
+        self.emit(
+            "@{sign}%p1 " + self.choose.choice(_INTEGER_OPERATIONS),
+            d=self.choose.choice(INTEGERS),
+            sign=self.choose.choice(["", "!"]),
+        )
         self.emit("selp.b32 {d}, {a}, {b}, %p1;", d=self.choose.choice(INTEGERS))
 
     def load(self) -> None:
@@ -128,7 +137,9 @@ class Writer:
         self.emit("and.b32 %r20, {a}, 7;")
         self.emit("mov.u64 %rd20, mine; mad.wide.u32 %rd20, %r20, 4, %rd20;")
         self.emit("st.local.u32 [%rd20], {b};")
-        self.emit("ld.local.u32 {d}, [mine+{place}];", d=self.choose.choice(INTEGERS), place=4 * self.choose.randrange(8))
+        self.emit(
+            "ld.local.u32 {d}, [mine+{place}];", d=self.choose.choice(INTEGERS), place=4 * self.choose.randrange(8)
+        )
 
     def atomic(self) -> None:
         # Without their old values, operations that commute leave the same sum in any order.
@@ -159,7 +170,9 @@ class Writer:
         self.emit("ld.shared.u32 {d}, [%r22]; bar.sync 0;", d=self.choose.choice(INTEGERS))
 
     def shuffle(self) -> None:
-        mode, clamp = self.choose.choice([("down", 31), ("up", 0), ("bfly", 31), ("idx", 31), ("down", 0x181F), ("up", 0x1800)])
+        mode, clamp = self.choose.choice(
+            [("down", 31), ("up", 0), ("bfly", 31), ("idx", 31), ("down", 0x181F), ("up", 0x1800)]
+        )
         # Lanes that returned may be named; so may lanes that were never launched.
         self.emit(
             "shfl.sync.{mode}.b32 {d}|%p2, {a}, {k}, {clamp}, -1;", mode=mode, clamp=clamp,
@@ -170,7 +183,9 @@ class Writer:
     def reducing_barrier(self) -> None:
         self.emit("setp.{cmp} %p1, {a}, {b};", cmp=self.choose.choice(_COMPARISONS))
         self.emit(
-            self.choose.choice(["bar.red.popc.u32 {d}, 0, %p1;", "bar.red.or.pred %p2, 0, !%p1; selp.b32 {d}, {a}, {b}, %p2;"]),
+            self.choose.choice(
+                ["bar.red.popc.u32 {d}, 0, %p1;", "bar.red.or.pred %p2, 0, !%p1; selp.b32 {d}, {a}, {b}, %p2;"]
+            ),
             d=self.choose.choice(INTEGERS),
         )
 
@@ -246,7 +261,10 @@ def random_kernel(choose: random.Random, statements: int = 10) -> str:
         "mov.u32 %r20, %tid.y; mov.u32 %r21, %ntid.x; mov.u32 %r22, %tid.x; mad.lo.u32 %r19, %r20, %r21, %r22;",
         "mov.u32 %r20, %ntid.y; mul.lo.u32 %r20, %r20, %r21; mov.u32 %r21, %ctaid.x; mad.lo.u32 %r18, %r20, %r21, %r19;",
         *(f"mad.lo.u32 {name}, %r18, {7 * n + 1}, {n};" for n, name in enumerate(INTEGERS)),
-        *(f"cvt.rn.f32.s32 {name}, {INTEGERS[n]}; mul.f32 {name}, {name}, 0f3F19999A;" for n, name in enumerate(FLOATS)),
+        *(
+            f"cvt.rn.f32.s32 {name}, {INTEGERS[n]}; mul.f32 {name}, {name}, 0f3F19999A;"
+            for n, name in enumerate(FLOATS)
+        ),
         *(f"mul.wide.s32 {name}, {INTEGERS[n]}, -12345;" for n, name in enumerate(LONGS)),
     ]
     size = 4 * (len(INTEGERS) + len(FLOATS)) + 8 * len(LONGS)
@@ -282,7 +300,15 @@ def run_random_kernel(engine: str, text: str, grid: int, block: tuple[int, int])
 
 def differences(mine: Outcome, theirs: Outcome) -> list[str]:
     """In what two runs of a kernel differ; NaNs are alike whatever their payload."""
-    found = [name for name in ("integers", "longs", "cells") if not np.array_equal(getattr(mine, name), getattr(theirs, name))]
-    if not np.array_equal(mine.floats, theirs.floats, equal_nan=True) or not np.array_equal(np.signbit(mine.floats) & ~np.isnan(mine.floats), np.signbit(theirs.floats) & ~np.isnan(theirs.floats)):
+    found = [
+        name
+        for name in ("integers", "longs", "cells")
+        if not np.array_equal(getattr(mine, name), getattr(theirs, name))
+    ]
+    if not np.array_equal(mine.floats, theirs.floats, equal_nan=True) or not np.array_equal(
+        np.signbit(mine.floats) & ~np.isnan(mine.floats), np.signbit(theirs.floats) & ~np.isnan(theirs.floats)
+    ):
         found.append("floats")
-    return found + [f"counter {name}: {pair}" for name, pair in mine.ran.counters.differences(theirs.ran.counters).items()]
+    return found + [
+        f"counter {name}: {pair}" for name, pair in mine.ran.counters.differences(theirs.ran.counters).items()
+    ]

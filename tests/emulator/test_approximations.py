@@ -29,7 +29,9 @@ def evaluate(engine: str, instruction: str, *sources: np.ndarray, kind: str = "f
 
 def spread(low: float, high: float, *, logarithmic: bool = False) -> np.ndarray:
     """1,024 float32 over a range, not evenly spaced in their bits."""
-    values = np.random.default_rng(7).uniform(math.log2(low) if logarithmic else low, math.log2(high) if logarithmic else high, THREADS)
+    values = np.random.default_rng(7).uniform(
+        math.log2(low) if logarithmic else low, math.log2(high) if logarithmic else high, THREADS
+    )
     return (np.exp2(values) if logarithmic else values).astype(np.float32)
 
 

@@ -59,7 +59,9 @@ def _program(name: str) -> Program:
     return load(parse(compile_kernel(SOURCE, name, ("-lineinfo",)).text), name)
 
 
-def _run(engine: str, name: str, arguments: list, grid: object, block: object, **options: object) -> tuple[list, Counters]:
+def _run(
+    engine: str, name: str, arguments: list, grid: object, block: object, **options: object
+) -> tuple[list, Counters]:
     program, memory, buffer = _program(name), Memory(), b""
     symbols = place_variables(program.module, memory)
     arrays = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
@@ -84,7 +86,9 @@ def test_both_variants_equal_the_interpreter(case: str) -> None:
 
 
 def test_matmul_is_numpys() -> None:
-    (a, b, c), _ = _run("compiled", "tiled_matmul", [_floats(64, 64), _floats(64, 64), _zeros(4096), 64], (4, 4), (16, 16))
+    (a, b, c), _ = _run(
+        "compiled", "tiled_matmul", [_floats(64, 64), _floats(64, 64), _zeros(4096), 64], (4, 4), (16, 16)
+    )
     np.testing.assert_allclose(c.reshape(64, 64), a @ b, rtol=1e-5)
 
 

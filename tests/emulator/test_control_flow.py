@@ -179,7 +179,9 @@ FUNCTIONS = """
 
 
 def test_functions_are_called_with_their_own_registers(engine: str) -> None:
-    body = START + """
+    body = (
+        START
+        + """
     {
     .param .b32 param0; st.param.b32 [param0+0], %r1; .param .b32 retval0;
     call.uni (retval0), triple, (param0);
@@ -198,28 +200,35 @@ def test_functions_are_called_with_their_own_registers(engine: str) -> None:
     call (%r5), clamp, (%r1);
     mad.lo.u32 %r3, %r4, 1000, %r3; mad.lo.u32 %r3, %r5, 100000, %r3; st.global.u32 [%rd4], %r3;
 """
+    )
     found = np.zeros(32, np.uint32)
     run(engine, kernel("u64 a", body, module=FUNCTIONS), found)
     assert found.tolist() == [100000 * min(lane, 5) + 1000 * lane + 9 * lane for lane in range(32)]
 
 
 def test_exit_in_a_function_ends_the_thread_not_the_function(engine: str) -> None:
-    body = START + """
+    body = (
+        START
+        + """
     st.global.u32 [%rd4], 1;
     { .param .b32 param0; st.param.b32 [param0+0], %r1; call.uni leave, (param0); }
     st.global.u32 [%rd4], 2;
 """
+    )
     found = np.zeros(32, np.uint32)
     run(engine, kernel("u64 a", body, module=FUNCTIONS), found)
     assert found.tolist() == [1] * 8 + [2] * 24
 
 
 def test_call_variables_are_no_memory_requests(engine: str) -> None:
-    body = START + """
+    body = (
+        START
+        + """
     { .param .align 8 .b8 param0[8]; st.param.v2.b32 [param0+0], {%r1, %r1}; .param .align 8 .b8 retval0[8];
     call.uni (retval0), swap, (param0); ld.param.b32 %r3, [retval0+0]; }
     st.global.u32 [%rd4], %r3;
 """
+    )
     ran = run(engine, kernel("u64 a", body, module=FUNCTIONS), np.zeros(32, np.uint32))
     assert ran.counters.requests.sum() == 1
 
@@ -348,7 +357,13 @@ def test_printf_writes_lane_after_lane(engine: str, capsys: pytest.CaptureFixtur
     }
 DONE:
 """
-    text = kernel("u64 a", body, registers=".reg .b64 %SP; .reg .b64 %SPL;", variables=".local .align 8 .b8 depot[32];", module=module)
+    text = kernel(
+        "u64 a",
+        body,
+        registers=".reg .b64 %SP; .reg .b64 %SPL;",
+        variables=".local .align 8 .b8 depot[32];",
+        module=module,
+    )
     run(engine, text, np.zeros(1), grid=2)
     assert capsys.readouterr().out == "0 1.25 hi ffffffffff%\n1 2.25 hi ffffffffff%\n" * 2
 
@@ -372,7 +387,10 @@ DONE:
 
 
 def test_a_kernel_without_a_return_ends_at_its_brace(engine: str) -> None:
-    text = HEADER + ".visible .entry k(.param .u64 a) { .reg .b64 %rd<3>; ld.param.u64 %rd1, [a]; st.global.u32 [%rd1], 5; }"
+    text = (
+        HEADER
+        + ".visible .entry k(.param .u64 a) { .reg .b64 %rd<3>; ld.param.u64 %rd1, [a]; st.global.u32 [%rd1], 5; }"
+    )
     found = np.zeros(1, np.uint32)
     run(engine, text, found)
     assert found[0] == 5

@@ -17,7 +17,12 @@ def strided_load(engine: str, stride: int, size: int, *, threads: int = 32, offs
     mul.lo.u32 %r1, %r1, {stride * size}; cvt.u64.u32 %rd2, %r1; add.s64 %rd2, %rd1, %rd2;
     ld.global.b{8 * size} {"%r2" if size == 4 else "%rd3"}, [%rd2+{offset}];
 """
-    return run(engine, kernel("u64 a", body), np.zeros(max(threads * max(stride, 1), 64) * size + 4096, np.uint8), block=threads)
+    return run(
+        engine,
+        kernel("u64 a", body),
+        np.zeros(max(threads * max(stride, 1), 64) * size + 4096, np.uint8),
+        block=threads,
+    )
 
 
 # CUDA C++ Best Practices Guide, coalesced access: sectors of one warp that loads 32 x 4 bytes.
@@ -88,7 +93,9 @@ def test_measured_wavefronts_of_strided_loads(engine: str, size: int, stride: in
         ("ld.shared.v4.u32 {%r2, %r3, %r4, %r5}", 0, 4, 4),
     ],
 )
-def test_bank_conflicts_of_shared_loads(engine: str, access: str, stride_bytes: int, wavefronts: int, ideal: int) -> None:
+def test_bank_conflicts_of_shared_loads(
+    engine: str, access: str, stride_bytes: int, wavefronts: int, ideal: int
+) -> None:
     body = f"""
     mov.u32 %r1, %tid.x; mov.u32 %r6, tile; mad.lo.u32 %r7, %r1, {stride_bytes}, %r6; {access}, [%r7];
 """

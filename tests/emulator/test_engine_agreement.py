@@ -50,7 +50,9 @@ def _edges(bits: int) -> list[int]:
     """Integers at which things change: around zero, the sign, the width, and small shift counts."""
     top = 1 << (bits - 1)
     small = [0, 1, 2, 3, 5, 7, 8, 15, 16, 31, 32, 33, 63, 64, 65, 100]
-    return [value % (1 << bits) for value in (*small, -1, -2, -7, top, top - 1, top + 1, top >> 1, 0x12345678, 0x0F0F0F0F)]
+    return [
+        value % (1 << bits) for value in (*small, -1, -2, -7, top, top - 1, top + 1, top >> 1, 0x12345678, 0x0F0F0F0F)
+    ]
 
 
 def _case(spelling: str) -> Case:
@@ -60,7 +62,11 @@ def _case(spelling: str) -> Case:
     results = tuple(["pred", "pred"] if roles[0].name == "p|q" else [roles[0].type])
     letters = iter("abcs")
     operands = [
-        ("{d}|{e}" if role.name == "p|q" else "{d}") if role.written else "0xE4" if role.type == "imm" else "{" + next(letters) + "}"
+        ("{d}|{e}" if role.name == "p|q" else "{d}")
+        if role.written
+        else "0xE4"
+        if role.type == "imm"
+        else "{" + next(letters) + "}"
         for role in roles
     ]
     chooser = random.Random(spelling)
@@ -72,12 +78,21 @@ def _case(spelling: str) -> Case:
 def _text(found: Form, spelling: str, operands: list[str]) -> str:
     """The instruction; one that takes the carry flag gets it from the comparison of its first two sources."""
     line = f"{spelling} {', '.join(operands)};"
-    return f"sub.cc.{found.type} {{d}}, {{a}}, {{b}}; {line}" if spelling.split(".")[0] in ("addc", "subc", "madc") else line
+    return (
+        f"sub.cc.{found.type} {{d}}, {{a}}, {{b}}; {line}"
+        if spelling.split(".")[0] in ("addc", "subc", "madc")
+        else line
+    )
 
 
 def _computes(spelling: str) -> bool:
     found = form_of(spelling)
-    return found.opcode not in CONTROL | WARP_WIDE and bool(found.roles) and found.roles[0].written and found.access_bytes == 0
+    return (
+        found.opcode not in CONTROL | WARP_WIDE
+        and bool(found.roles)
+        and found.roles[0].written
+        and found.access_bytes == 0
+    )
 
 
 def computing_rows() -> list[Row]:
@@ -105,11 +120,15 @@ def test_engines_agree_on_every_form(name: str) -> None:
                 a, b = int(expected[lane]), int(got[lane])
                 both_nan = is_nan(a, type_name) and is_nan(b, type_name)
                 inputs = [hex(value) for value in case_.rows[lane][: len(case_.sources)]]
-                assert a == b or both_nan, f"{case_.name} of {inputs}: {ENGINE_NAMES[0]} {a:#x}, {ENGINE_NAMES[1]} {b:#x}"
+                assert a == b or both_nan, (
+                    f"{case_.name} of {inputs}: {ENGINE_NAMES[0]} {a:#x}, {ENGINE_NAMES[1]} {b:#x}"
+                )
 
 
 def test_every_form_of_the_table_is_tried() -> None:
     tried = {case_.name.split(".")[0] for cases in kernels().values() for case_ in cases}
-    computing = {row.syntax.split(".")[0].split("{")[0] for row in computing_rows() if any(map(_computes, sample(row, 1)))}
+    computing = {
+        row.syntax.split(".")[0].split("{")[0] for row in computing_rows() if any(map(_computes, sample(row, 1)))
+    }
     assert tried == computing
     assert sum(len(cases) for cases in kernels().values()) > 200

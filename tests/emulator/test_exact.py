@@ -14,7 +14,9 @@ from gpulab.emulator import exact
 from gpulab.emulator.exact import FORMATS
 
 TYPES = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
-FLOATS = st.one_of(st.floats(), st.sampled_from([0.0, -0.0, 5e-324, -5e-324, 1.0, 2.0**-1022, 1.7976931348623157e308, inf, -inf, nan]))
+FLOATS = st.one_of(
+    st.floats(), st.sampled_from([0.0, -0.0, 5e-324, -5e-324, 1.0, 2.0**-1022, 1.7976931348623157e308, inf, -inf, nan])
+)
 
 
 def same(a: float, b: float) -> bool:
@@ -35,7 +37,12 @@ def test_rounding_to_nearest_equals_the_hardware_of_this_machine(a: float, b: fl
 
 
 @settings(max_examples=80, deadline=None, derandomize=True)
-@given(st.floats(allow_nan=False, allow_infinity=False), st.floats(-1e100, 1e100), st.floats(-1e100, 1e100), st.sampled_from(sorted(FORMATS)))
+@given(
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.floats(-1e100, 1e100),
+    st.floats(-1e100, 1e100),
+    st.sampled_from(sorted(FORMATS)),
+)
 def test_directed_results_enclose_the_exact_one_tightly(a: float, b: float, c: float, kind: str) -> None:
     target = FORMATS[kind]
     true = Fraction(a) * Fraction(b) + Fraction(c)
@@ -45,7 +52,9 @@ def test_directed_results_enclose_the_exact_one_tightly(a: float, b: float, c: f
     assert same(cut, up if true < 0 else down) or true == 0
     if down != up and abs(down) != inf and abs(up) != inf:
         middle = (Fraction(down) + Fraction(up)) / 2
-        assert exact.round_ratio(*middle.as_integer_ratio(), "rm", target) == down, "a number of the format lies between"
+        assert exact.round_ratio(*middle.as_integer_ratio(), "rm", target) == down, (
+            "a number of the format lies between"
+        )
         assert abs(true - Fraction(nearest)) <= abs(true - Fraction(down if nearest == up else up))
 
 
@@ -57,9 +66,7 @@ def test_rounding_to_integral_values(value: float, mode: str, expected: float) -
     assert same(exact.round_to_integral(value, mode), expected)
 
 
-@pytest.mark.parametrize(
-    ("mode", "expected"), [("rn", inf), ("rz", 65504.0), ("rm", 65504.0), ("rp", inf)]
-)
+@pytest.mark.parametrize(("mode", "expected"), [("rn", inf), ("rz", 65504.0), ("rm", 65504.0), ("rp", inf)])
 def test_overflow_goes_where_the_mode_points(mode: str, expected: float) -> None:
     assert exact.round_to(65520.0, mode, FORMATS["f16"]) == expected
     assert exact.round_to(-65520.0, {"rm": "rp", "rp": "rm"}.get(mode, mode), FORMATS["f16"]) == -expected

@@ -28,16 +28,32 @@ LINES = """
         ("scale", "scale"),
         ("_Z5scalePfi", "scale"),
         ("_ZN3lab5scaleEPf", "scale"),
-        ("_ZN8__main__5scaleB2v1B106cw51cXTLSUwv1sDUaKthoaNgoKmjgMVuW1AiA8rAEg2E5ArrayIfLi1E1C7mutable7alignedE", "scale"),
+        (
+            "_ZN8__main__5scaleB2v1B106cw51cXTLSUwv1sDUaKthoaNgoKmjgMVuW1AiA8rAEg2E5ArrayIfLi1E1C7mutable7alignedE",
+            "scale",
+        ),
         ("_Z", "_Z"),
     ],
 )
 def test_a_fault_names_kernel_line_block_thread_and_array(engine: str, mangled: str, shown: str) -> None:
     with pytest.raises(KernelFault) as caught:
-        run(engine, HEADER + LINES.format(name=mangled), np.zeros((4, 5), np.int32), block=(8, 4), grid=(2, 2), names=("grid",))
+        run(
+            engine,
+            HEADER + LINES.format(name=mangled),
+            np.zeros((4, 5), np.int32),
+            block=(8, 4),
+            grid=(2, 2),
+            names=("grid",),
+        )
     fault = caught.value.fault
     assert (fault.file, fault.line, fault.ptx_line) == ("/home/me/kernel.cu", 13, 11)
     assert (fault.kind, fault.block, fault.thread) == ("out-of-bounds", (0, 0, 0), (4, 2, 0))
     assert fault.message == str(caught.value)
-    for words in (f"in kernel {shown} at", "kernel.cu, line 13", "thread (4, 2, 0)", "element 20 of grid, which has 20 (int32, shape (4, 5))", "Guard"):
+    for words in (
+        f"in kernel {shown} at",
+        "kernel.cu, line 13",
+        "thread (4, 2, 0)",
+        "element 20 of grid, which has 20 (int32, shape (4, 5))",
+        "Guard",
+    ):
         assert words in fault.message

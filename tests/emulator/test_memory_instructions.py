@@ -19,13 +19,16 @@ TWO = "u64 a, u64 b"
 def test_narrow_loads_are_extended_by_their_type(engine: str) -> None:
     source = np.array([0x80, 0x7F, 0xFF, 0x01] * 8, np.uint8)
     found = np.zeros((4, 32), np.uint32)
-    body = POINTERS + """
+    body = (
+        POINTERS
+        + """
     cvt.u64.u32 %rd6, %r1; add.s64 %rd6, %rd1, %rd6; and.b64 %rd7, %rd6, -2;
     ld.global.u8 %r2, [%rd6]; st.global.u32 [%rd5], %r2;
     ld.global.s8 %r3, [%rd6]; st.global.u32 [%rd5+128], %r3;
     ld.global.u16 %r4, [%rd7]; st.global.u32 [%rd5+256], %r4;
     ld.global.s16 %r5, [%rd7]; st.global.u32 [%rd5+384], %r5;
 """
+    )
     run(engine, kernel(TWO, body), source, found)
     pairs = np.repeat(source.view(np.uint16), 2)
     assert found[0].tolist() == source.tolist()
@@ -37,61 +40,78 @@ def test_narrow_loads_are_extended_by_their_type(engine: str) -> None:
 def test_vectors_move_their_elements_in_order(engine: str) -> None:
     source = np.arange(128, dtype=np.float32)
     found = np.zeros((32, 4), np.float32)
-    body = POINTERS + """
+    body = (
+        POINTERS
+        + """
     mad.wide.u32 %rd4, %r1, 16, %rd1; mad.wide.u32 %rd5, %r1, 16, %rd2;
     ld.global.nc.v4.f32 {%f1, %f2, %f3, %f4}, [%rd4];
     st.global.v2.f32 [%rd5], {%f4, %f3};
     st.global.v2.b32 [%rd5+8], {%f2, %f1};
 """
+    )
     run(engine, kernel(TWO, body), source, found)
     assert np.array_equal(found, source.reshape(32, 4)[:, ::-1])
 
 
 def test_stores_narrow_and_cut_off_wide_registers(engine: str) -> None:
     found = np.full(32, 0xEE, np.uint8)
-    body = POINTERS + """
+    body = (
+        POINTERS
+        + """
     cvt.u64.u32 %rd6, %r1; add.s64 %rd6, %rd1, %rd6;
     add.u32 %r2, %r1, 0x1240; st.global.u8 [%rd6], %r2;
 """
+    )
     run(engine, kernel(TWO, body), found, np.zeros(1))
     assert found.tolist() == [0x40 + lane for lane in range(32)]
 
 
 def test_the_highest_lane_wins_at_one_address(engine: str) -> None:
     found = np.zeros(2, np.uint32)
-    body = POINTERS + """
+    body = (
+        POINTERS
+        + """
     st.global.u32 [%rd1], %r1;
     setp.lt.u32 %p1, %r1, 20; @%p1 st.global.u32 [%rd1+4], %r1;
 """
+    )
     run(engine, kernel(TWO, body), found, np.zeros(1))
     assert found.tolist() == [31, 19]
 
 
 def test_a_guarded_load_keeps_the_old_value_of_other_lanes(engine: str) -> None:
     source, found = np.arange(100, 132, dtype=np.uint32), np.zeros(32, np.uint32)
-    body = POINTERS + """
+    body = (
+        POINTERS
+        + """
     mov.u32 %r2, 7; and.b32 %r3, %r1, 1; setp.eq.u32 %p1, %r3, 1;
     @%p1 ld.global.u32 %r2, [%rd4];
     st.global.u32 [%rd5], %r2;
 """
+    )
     run(engine, kernel(TWO, body), source, found)
     assert found.tolist() == [100 + lane if lane % 2 else 7 for lane in range(32)]
 
 
 def test_lanes_that_are_off_may_have_wild_addresses(engine: str) -> None:
     source, found = np.arange(5, dtype=np.uint32), np.zeros(32, np.uint32)
-    body = POINTERS + """
+    body = (
+        POINTERS
+        + """
     setp.lt.u32 %p1, %r1, 5;
     @%p1 ld.global.u32 %r2, [%rd4];
     @%p1 st.global.u32 [%rd5], %r2;
 """
+    )
     run(engine, kernel(TWO, body), source, found)
     assert found[:6].tolist() == [0, 1, 2, 3, 4, 0]
 
 
 def test_shared_memory_is_zero_at_first_and_each_block_has_its_own(engine: str) -> None:
     found = np.full((3, 32), -1, np.int32)
-    body = POINTERS + """
+    body = (
+        POINTERS
+        + """
     mov.u32 %r2, tile; mad.lo.u32 %r3, %r1, 4, %r2; mov.u32 %r4, %ctaid.x;
     ld.shared.u32 %r5, [%r3];
     mad.lo.u32 %r6, %r4, 100, %r1; st.shared.u32 [%r3], %r6;
@@ -100,20 +120,26 @@ def test_shared_memory_is_zero_at_first_and_each_block_has_its_own(engine: str) 
     add.u32 %r9, %r9, %r5;
     mad.lo.u32 %r10, %r4, 32, %r1; mad.wide.u32 %rd5, %r10, 4, %rd1; st.global.u32 [%rd5], %r9;
 """
+    )
     run(engine, kernel(TWO, body, variables=".shared .align 4 .b8 tile[128];"), found, np.zeros(1), grid=3)
     assert found.tolist() == [[100 * block + 31 - lane for lane in range(32)] for block in range(3)]
 
 
 def test_dynamic_shared_memory_lies_behind_the_static_arrays(engine: str) -> None:
     found = np.zeros(4, np.uint64)
-    body = POINTERS + """
+    body = (
+        POINTERS
+        + """
     mov.u64 %rd6, first; mov.u64 %rd7, second; mov.u64 %rd8, dynamic;
     st.global.v2.u64 [%rd1], {%rd6, %rd7}; st.global.u64 [%rd1+16], %rd8;
     setp.eq.u32 %p1, %r1, 0; @%p1 st.shared.u64 [dynamic+8], 5;
     ld.shared.u64 %rd9, [%rd8+8]; st.global.u64 [%rd1+24], %rd9;
 """
+    )
     text = kernel(
-        TWO, body, variables=".shared .b8 first[3]; .shared .align 8 .b8 second[17];",
+        TWO,
+        body,
+        variables=".shared .b8 first[3]; .shared .align 8 .b8 second[17];",
         module=".extern .shared .align 16 .b8 dynamic[];",
     )
     ran = run(engine, text, found, np.zeros(1), shared=16)
@@ -123,7 +149,9 @@ def test_dynamic_shared_memory_lies_behind_the_static_arrays(engine: str) -> Non
 
 def test_generic_addresses_reach_every_space(engine: str) -> None:
     found = np.zeros((3, 32), np.uint32)
-    body = POINTERS + """
+    body = (
+        POINTERS
+        + """
     mov.u64 %rd6, tile; cvta.shared.u64 %rd7, %rd6;
     mov.u64 %rd8, mine; cvta.local.u64 %rd9, %rd8; cvta.global.u64 %rd10, %rd1;
     mad.wide.u32 %rd7, %r1, 4, %rd7;
@@ -134,6 +162,7 @@ def test_generic_addresses_reach_every_space(engine: str) -> None:
     selp.u32 %r5, 1, 0, %p1; selp.u32 %r6, 2, 0, %p2; selp.u32 %r7, 4, 0, %p3; selp.u32 %r8, 8, 0, %p4;
     or.b32 %r5, %r5, %r6; or.b32 %r5, %r5, %r7; or.b32 %r5, %r5, %r8; st.global.u32 [%rd10+256], %r5;
 """
+    )
     variables = ".shared .align 4 .b8 tile[128]; .local .align 4 .b8 mine[8];"
     run(engine, kernel(TWO, body, variables=variables), found, np.zeros(1))
     assert found[0].tolist() == list(range(32))
@@ -143,12 +172,15 @@ def test_generic_addresses_reach_every_space(engine: str) -> None:
 
 def test_lanes_of_one_generic_access_may_hit_different_spaces(engine: str) -> None:
     found = np.zeros(32, np.uint32)
-    body = POINTERS + """
+    body = (
+        POINTERS
+        + """
     mov.u64 %rd6, tile; cvta.shared.u64 %rd7, %rd6; mad.wide.u32 %rd7, %r1, 4, %rd7;
     and.b32 %r2, %r1, 1; setp.eq.u32 %p1, %r2, 0; selp.b64 %rd8, %rd4, %rd7, %p1;
     add.u32 %r3, %r1, 5; st.u32 [%rd8], %r3;
     @!%p1 ld.shared.u32 %r4, [tile+4]; @!%p1 st.global.u32 [%rd4], %r4;
 """
+    )
     ran = run(engine, kernel(TWO, body, variables=".shared .align 4 .b8 tile[128];"), found, np.zeros(1))
     assert found.tolist() == [lane + 5 if lane % 2 == 0 else 6 for lane in range(32)]
     # Each space gets a request of its own: 16 lanes in 4 sectors of global memory, 16 in shared memory.
@@ -158,12 +190,15 @@ def test_lanes_of_one_generic_access_may_hit_different_spaces(engine: str) -> No
 
 def test_local_memory_belongs_to_its_lane(engine: str) -> None:
     found = np.zeros(64, np.uint32)
-    body = POINTERS + """
+    body = (
+        POINTERS
+        + """
     and.b32 %r2, %r1, 3; mov.u64 %rd6, mine; mad.wide.u32 %rd7, %r2, 4, %rd6;
     st.local.u32 [%rd7], %r1; mov.u32 %r3, 0; bar.sync 0;
     ld.local.v4.u32 {%r4, %r5, %r6, %r7}, [mine];
     add.u32 %r3, %r4, %r5; add.u32 %r3, %r3, %r6; add.u32 %r3, %r3, %r7; st.global.u32 [%rd4], %r3;
 """
+    )
     run(engine, kernel(TWO, body, variables=".local .align 16 .b8 mine[16];"), found, np.zeros(1), block=64)
     assert found.tolist() == list(range(64))
 
@@ -177,12 +212,15 @@ def test_constants_and_module_variables_have_their_initial_values(engine: str) -
 .global .f32 half = 0f3F000000;
 .visible .global .align 4 .u32 row[2][2] = {{1, 2}, {3}};
 """
-    body = POINTERS + """
+    body = (
+        POINTERS
+        + """
     and.b32 %r2, %r1, 3; mov.u64 %rd6, table; mad.wide.u32 %rd6, %r2, 4, %rd6; ld.const.u32 %r3, [%rd6];
     ld.global.u64 %rd7, [pointer]; ld.u32 %r4, [%rd7]; ld.global.b32 %r5, [half]; ld.global.u32 %r6, [row+8];
     mad.lo.u32 %r3, %r4, 100, %r3; shr.u32 %r5, %r5, 24; mad.lo.u32 %r3, %r5, 1000, %r3; mad.lo.u32 %r3, %r6, 1000000, %r3;
     st.global.u32 [%rd4], %r3;
 """
+    )
     run(engine, kernel(TWO, body, module=module), found, np.zeros(1))
     expected = [3063700 + value for value in (1, 2, 3, -1)]
     assert found.tolist() == expected * 8
@@ -224,11 +262,14 @@ def test_atomics_work_lane_after_lane(engine: str, operation: str, space: str) -
     # Lane 31 gets what the 31 lanes below it left.
     place = {"global": "%rd2", "generic": "%rd2", "shared": "cell"}[space]
     dot = "" if space == "generic" else f".{space}"
-    body = POINTERS + f"""
+    body = (
+        POINTERS
+        + f"""
     setp.eq.u32 %p1, %r1, 0; @%p1 st.shared.u32 [cell], {start}; bar.sync 0;
     atom{dot}.{operation} %r2, [{place}], %r1; st.global.u32 [%rd4], %r2;
     bar.sync 0; ld.shared.u32 %r3, [cell]; setp.ne.u32 %p2, %r3, {start}; @%p2 st.global.u32 [%rd2], %r3;
 """
+    )
     run(engine, kernel(TWO, body, variables=".shared .u32 cell;"), found, cell)
     assert found[0] == start
     assert found[31] == last_old
@@ -238,11 +279,14 @@ def test_atomics_work_lane_after_lane(engine: str, operation: str, space: str) -
 def test_atomic_inc_and_dec_wrap_at_their_bound(engine: str) -> None:
     cells = np.array([0, 2, 9], np.uint32)
     found = np.zeros((3, 32), np.uint32)
-    body = POINTERS + """
+    body = (
+        POINTERS
+        + """
     atom.global.inc.u32 %r2, [%rd2], 4; st.global.u32 [%rd4], %r2;
     atom.global.dec.u32 %r3, [%rd2+4], 4; st.global.u32 [%rd4+128], %r3;
     atom.global.dec.u32 %r4, [%rd2+8], 4; st.global.u32 [%rd4+256], %r4;
 """
+    )
     run(engine, kernel(TWO, body), found, cells)
     assert found[0].tolist() == [lane % 5 for lane in range(32)]
     assert found[1].tolist() == [(2 - lane) % 5 for lane in range(32)]
@@ -263,13 +307,16 @@ def test_atomics_on_other_types(engine: str) -> None:
     cells = np.zeros(6, np.uint64)
     cells[3] = 2**63
     cells[5:6].view(np.uint16)[0] = 7
-    body = POINTERS + """
+    body = (
+        POINTERS
+        + """
     cvt.rn.f32.u32 %f1, %r1; cvt.rn.f64.u32 %fd1, %r1; cvt.u64.u32 %rd6, %r1;
     red.global.add.f32 [%rd2], %f1; red.global.add.f64 [%rd2+8], %fd1;
     red.global.add.u64 [%rd2+16], 4294967295; red.global.min.s64 [%rd2+24], %rd6;
     neg.s32 %r2, %r1; red.global.min.s32 [%rd2+32], %r2;
     atom.global.cas.b16 %rs1, [%rd2+40], 7, 8;
 """
+    )
     run(engine, kernel(TWO, body), np.zeros(1), cells)
     assert cells[0:1].view(np.float32)[0] == 496.0
     assert cells[1:2].view(np.float64)[0] == 496.0
@@ -339,10 +386,13 @@ def test_a_faulting_instruction_stores_nothing(engine: str) -> None:
 
 
 def test_the_first_fault_in_block_order_is_reported(engine: str) -> None:
-    body = POINTERS + """
+    body = (
+        POINTERS
+        + """
     mov.u32 %r2, %ctaid.x; mad.lo.u32 %r3, %r2, 32, %r1; mad.wide.u32 %rd4, %r3, 4, %rd1;
     st.global.u32 [%rd4], %r1;
 """
+    )
     with pytest.raises(KernelFault) as caught:
         run(engine, kernel(TWO, body), np.zeros(100, np.uint32), np.zeros(1), grid=64)
     assert (caught.value.fault.block, caught.value.fault.thread) == ((3, 0, 0), (4, 0, 0))

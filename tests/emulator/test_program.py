@@ -24,7 +24,14 @@ def test_parameters_have_their_natural_alignment() -> None:
 
 def test_only_shared_arrays_that_are_used_take_room() -> None:
     module = ".shared .align 16 .b8 mine[40]; .shared .b8 others[1000]; .extern .shared .align 16 .b8 dynamic[];"
-    found = loaded(kernel("", "ld.shared.u32 %r1, [mine]; ld.shared.u32 %r2, [dynamic]; ld.shared.u16 %rs1, [local];", variables=".shared .b16 local[3];", module=module))
+    found = loaded(
+        kernel(
+            "",
+            "ld.shared.u32 %r1, [mine]; ld.shared.u32 %r2, [dynamic]; ld.shared.u16 %rs1, [local];",
+            variables=".shared .b16 local[3];",
+            module=module,
+        )
+    )
     assert found.shared == {"mine": 0, "local": 40, "dynamic": 48}
     assert found.static_shared_bytes == 46
     assert (found.shared_bytes(0), found.shared_bytes(100)) == (46, 148)
@@ -74,7 +81,11 @@ def test_what_the_emulator_can_not_run_is_refused_before_it_runs(line: str, word
 
 
 def test_wide_registers_may_hold_narrow_values() -> None:
-    loaded(kernel("", "ld.global.u8 %r1, [%rd1]; st.global.u16 [%rd1], %r1; cvt.u8.u32 %r2, %r1; ld.global.s16 %rd2, [%rd1];"))
+    loaded(
+        kernel(
+            "", "ld.global.u8 %r1, [%rd1]; st.global.u16 [%rd1], %r1; cvt.u8.u32 %r2, %r1; ld.global.s16 %rd2, [%rd1];"
+        )
+    )
 
 
 def test_names_of_other_modules_are_refused() -> None:

@@ -57,7 +57,9 @@ def test_a_shuffle_from_a_lane_that_is_away_gives_the_own_value(engine: str) -> 
     st.global.u32 [%rd4], %r2;
 DONE:
 """
-    assert results(engine, body)[0].tolist() == [lane + 104 if lane < 16 else lane + 100 for lane in range(20)] + [0] * 12
+    assert (
+        results(engine, body)[0].tolist() == [lane + 104 if lane < 16 else lane + 100 for lane in range(20)] + [0] * 12
+    )
 
 
 def test_votes_look_at_the_members_only(engine: str) -> None:
@@ -147,7 +149,12 @@ _EXIT_EARLY = "setp.ge.u32 %p1, %r1, 20; @%p1 bra DONE; {} st.global.u32 [%rd4],
 
 
 @pytest.mark.parametrize(
-    "operation", ["shfl.sync.idx.b32 %r2, %r1, 0, 31, -1;", "redux.sync.add.u32 %r2, %r1, -1;", "bar.warp.sync -1; mov.u32 %r2, 190;"]
+    "operation",
+    [
+        "shfl.sync.idx.b32 %r2, %r1, 0, 31, -1;",
+        "redux.sync.add.u32 %r2, %r1, -1;",
+        "bar.warp.sync -1; mov.u32 %r2, 190;",
+    ],
 )
 def test_lanes_that_only_return_may_be_named_in_the_mask(engine: str, operation: str) -> None:
     found = results(engine, _EXIT_EARLY.format(operation))[0]

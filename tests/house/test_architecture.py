@@ -65,7 +65,9 @@ def imported(tree: ast.AST) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "relative imports hide where a thing comes from"
-            yield from ([f"gpulab.{alias.name}" for alias in node.names] if node.module == "gpulab" else [node.module or ""])
+            yield from (
+                [f"gpulab.{alias.name}" for alias in node.names] if node.module == "gpulab" else [node.module or ""]
+            )
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "gpulab":
             yield f"gpulab.{node.attr}"
 
@@ -103,7 +105,9 @@ def test_cupy_is_imported_inside_functions_of_the_cuda_device_only() -> None:
         if not {"cupy", "cupyx"} & {name.split(".")[0] for name in imported(tree)}:
             continue
         assert path.name.startswith("cuda"), path
-        at_top = {name for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom)) for name in imported(node)}
+        at_top = {
+            name for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom)) for name in imported(node)
+        }
         assert not {"cupy", "cupyx"} & {name.split(".")[0] for name in at_top}, path
 
 
@@ -126,7 +130,9 @@ def test_every_export_is_there(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["gpus", "kernels"])
 def test_a_package_does_not_hide_the_function_of_its_name(name: str) -> None:
-    assert run_python(f"from gpulab.{name} import __name__ as _; import gpulab; print(len(gpulab.{name}()) > 0)") == "True"
+    assert (
+        run_python(f"from gpulab.{name} import __name__ as _; import gpulab; print(len(gpulab.{name}()) > 0)") == "True"
+    )
 
 
 def test_modules_are_small() -> None:

@@ -84,7 +84,9 @@ def test_nvidia_wheels_are_not_asked_for_on_macos() -> None:
 def test_environment_yml_asks_for_the_same_ranges() -> None:
     conda = {Requirement(line) for line in CONDA["dependencies"] if isinstance(line, str) and line not in ("pip",)}
     expected = {Requirement(f"python{PROJECT['requires-python']}")}
-    expected |= {Requirement(f"{CONDA_NAMES.get(item.name, item.name)}{item.specifier}") for item in BASE if not item.marker}
+    expected |= {
+        Requirement(f"{CONDA_NAMES.get(item.name, item.name)}{item.specifier}") for item in BASE if not item.marker
+    }
     assert conda == expected
 
 
@@ -102,7 +104,9 @@ def test_this_python_is_in_the_range() -> None:
 
 
 def test_data_files_are_packaged() -> None:
-    globs = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["package-data"]["gpulab"]
+    globs = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["package-data"][
+        "gpulab"
+    ]
     packaged = {path for pattern in globs for path in (ROOT / "gpulab").glob(pattern)}
     others = {path for path in (ROOT / "gpulab").rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
     assert not others - packaged

@@ -16,7 +16,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 HAS_GPU = Path("/proc/driver/nvidia/version").exists() or Path("/usr/lib/wsl/lib/libcuda.so.1").exists()
 WITHOUT_EXTRAS = ".[cuda]" if HAS_GPU else "."
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="the launcher is a POSIX shell script; Windows installs with pip")
+pytestmark = pytest.mark.skipif(
+    os.name == "nt", reason="the launcher is a POSIX shell script; Windows installs with pip"
+)
 
 # Stands for every program that .venv gets: says who it is, its arguments and where it runs.
 PROGRAM = """#!/bin/sh
@@ -117,7 +119,16 @@ def test_the_first_start_sets_up_copies_labs_and_opens_them(checkout: Checkout) 
     assert run.returncode == 0, run.stderr
     venv, install = checkout.calls()
     assert venv == ["venv", "--quiet", "--python", ">=3.11,<3.15", ".venv"]
-    assert install == ["pip", "install", "--python", ".venv/bin/python", "--constraints", "constraints.txt", "--editable", WITHOUT_EXTRAS]
+    assert install == [
+        "pip",
+        "install",
+        "--python",
+        ".venv/bin/python",
+        "--constraints",
+        "constraints.txt",
+        "--editable",
+        WITHOUT_EXTRAS,
+    ]
     assert "MB to download" in run.stderr
     assert (checkout.root / "work" / "00_start_here.ipynb").read_text() == "shipped"
     assert (checkout.root / "work" / "data" / "numbers.csv").exists()
@@ -223,7 +234,9 @@ def test_macos_gets_one_clear_sentence(checkout: Checkout) -> None:
     assert not checkout.calls()
 
 
-@pytest.mark.parametrize(("system", "machine", "word"), [("MINGW64_NT", "x86_64", "Windows"), ("Linux", "riscv64", "riscv64")])
+@pytest.mark.parametrize(
+    ("system", "machine", "word"), [("MINGW64_NT", "x86_64", "Windows"), ("Linux", "riscv64", "riscv64")]
+)
 def test_other_platforms_are_told(checkout: Checkout, system: str, machine: str, word: str) -> None:
     run = checkout.lab(SYSTEM=system, MACHINE=machine)
     assert run.returncode == 1

@@ -157,7 +157,7 @@ def _edited(text: str, mutation: Mutation) -> str:
         return text
     start = re.search(rf"\b(def|void|float) {mutation.kernel}\(", text)
     assert start is not None
-    next_function = re.compile(r'^(@|extern|__device__|def _)', re.MULTILINE).search(text, start.end())
+    next_function = re.compile(r"^(@|extern|__device__|def _)", re.MULTILINE).search(text, start.end())
     stop = next_function.start() if next_function else len(text)
     body = text[start.start() : stop]
     for old, new in mutation.edits:

@@ -12,7 +12,9 @@ HEADER = ".version 8.8\n.target sm_80\n.address_size 64\n"
 
 
 def graph(body: str) -> FlowGraph:
-    text = f"{HEADER}.visible .entry k(.param .u64 a) {{ .reg .pred %p<9>; .reg .b32 %r<9>; .reg .b64 %rd<9>;\n{body} }}"
+    text = (
+        f"{HEADER}.visible .entry k(.param .u64 a) {{ .reg .pred %p<9>; .reg .b32 %r<9>; .reg .b64 %rd<9>;\n{body} }}"
+    )
     return flow(inline_calls(parse(text), "k"))
 
 

@@ -22,7 +22,13 @@ def inlined(module: str, body: str) -> Function:
 
 def test_a_call_becomes_the_body_of_the_function() -> None:
     found = inlined(ADD, CALL)
-    assert [instruction.opcode for instruction in found.instructions] == ["mov"] * 4 + ["add", "mov", "bra", "mov", "ret"]
+    assert [instruction.opcode for instruction in found.instructions] == ["mov"] * 4 + [
+        "add",
+        "mov",
+        "bra",
+        "mov",
+        "ret",
+    ]
     assert found.labels[found.instructions[6].operands[0].name] == 7
     assert not [variable for variable in found.variables.values() if variable.space == "param"]
 
@@ -36,7 +42,11 @@ def test_registers_of_two_copies_are_apart_and_shared_arrays_are_one() -> None:
 
 
 def test_nested_calls_are_inlined() -> None:
-    outer = ".func (.param .b32 r) twice(.param .b32 x) { .reg .b32 %r<4>; ld.param.u32 %r1, [x]; mov.u32 %r2, %r1;\n" + CALL + "st.param.b32 [r], %r3; ret; }\n"
+    outer = (
+        ".func (.param .b32 r) twice(.param .b32 x) { .reg .b32 %r<4>; ld.param.u32 %r1, [x]; mov.u32 %r2, %r1;\n"
+        + CALL
+        + "st.param.b32 [r], %r3; ret; }\n"
+    )
     body = "{ .param .b32 p0; st.param.b32 [p0], %r1; .param .b32 q; call (q), twice, (p0); ld.param.b32 %r3, [q]; }"
     found = inlined(ADD + outer, body)
     assert [instruction.opcode for instruction in found.instructions].count("add") == 1
@@ -63,7 +73,10 @@ def test_narrow_values_are_not_moved_through_registers() -> None:
 
 
 def test_structures_become_a_register_for_each_member() -> None:
-    found = inlined("", "{ .param .align 8 .b8 p[16]; st.param.b64 [p], %rd1; st.param.b32 [p+8], %r1; ld.param.b32 %r2, [p+8]; ld.param.b64 %rd2, [p]; }")
+    found = inlined(
+        "",
+        "{ .param .align 8 .b8 p[16]; st.param.b64 [p], %rd1; st.param.b32 [p+8], %r1; ld.param.b32 %r2, [p+8]; ld.param.b64 %rd2, [p]; }",
+    )
     assert [instruction.opcode for instruction in found.instructions] == ["mov"] * 4 + ["ret"]
     assert found.instructions[0].operands[0] == found.instructions[3].operands[1]
 
@@ -80,9 +93,21 @@ def test_built_ins_stay_as_calls_with_registers() -> None:
 @pytest.mark.parametrize(
     ("module", "body", "words"),
     [
-        (".func f() { call g; ret; }\n.func g() { call f; ret; }\n", "call f;", r"recursion is not supported \(k -> f -> g -> f\)"),
-        (".func _Z1fi() { call _Z1fi; ret; }\n", "call _Z1fi;", r"'call f;?': recursion is not supported \(k -> f -> f\)"),
-        (".func _ZN2ns3fibB2v1Ex() { call _ZN2ns3fibB2v1Ex; ret; }\n", "call _ZN2ns3fibB2v1Ex;", r"\(k -> fib -> fib\)"),
+        (
+            ".func f() { call g; ret; }\n.func g() { call f; ret; }\n",
+            "call f;",
+            r"recursion is not supported \(k -> f -> g -> f\)",
+        ),
+        (
+            ".func _Z1fi() { call _Z1fi; ret; }\n",
+            "call _Z1fi;",
+            r"'call f;?': recursion is not supported \(k -> f -> f\)",
+        ),
+        (
+            ".func _ZN2ns3fibB2v1Ex() { call _ZN2ns3fibB2v1Ex; ret; }\n",
+            "call _ZN2ns3fibB2v1Ex;",
+            r"\(k -> fib -> fib\)",
+        ),
         (".func f();\n", "call f;", "'f' has no body"),
         (".extern .func malloc();\n", "call malloc;", "GPU's heap is not supported"),
         ("", "P: .callprototype (.param .b32 _) _ (); { .param .b32 q; call (q), %rd1, (), P; }", "function pointer"),

@@ -30,20 +30,38 @@ def form_of(line: str) -> Form:
     [
         ("add.s32 %r1, %r2, %r3;", {"type": "s32", "kind": "integer", "pipe": "int", "flops": 0, "rounding": None}),
         ("add.f32 %f1, %f2, %f3;", {"kind": "fadd", "flops": 1, "rounding": "rn", "ftz": False}),
-        ("fma.rz.ftz.sat.f32 %f1, %f2, %f3, %f4;", {"kind": "ffma", "flops": 2, "rounding": "rz", "ftz": True, "saturate": True}),
+        (
+            "fma.rz.ftz.sat.f32 %f1, %f2, %f3, %f4;",
+            {"kind": "ffma", "flops": 2, "rounding": "rz", "ftz": True, "saturate": True},
+        ),
         ("mul.f64 %fd1, %fd2, %fd3;", {"kind": "dmul", "pipe": "fp64", "flops": 1}),
         ("fma.rn.f16x2 %r1, %r2, %r3, %r4;", {"kind": "hfma", "pipe": "fp16", "flops": 4}),
         ("mad.wide.u16 %r1, %h1, %h2, %r2;", {"mode": "wide", "type": "u16"}),
-        ("ld.global.nc.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1];", {"space": "global", "vector": 4, "access_bytes": 16, "kind": "load", "non_coherent": True}),
+        (
+            "ld.global.nc.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1];",
+            {"space": "global", "vector": 4, "access_bytes": 16, "kind": "load", "non_coherent": True},
+        ),
         ("ld.u8 %r1, [%rd1];", {"space": "generic", "access_bytes": 1, "pipe": "lsu"}),
         ("ld.param.u64 %rd1, [a];", {"space": "param", "pipe": "uniform"}),
-        ("ld.relaxed.gpu.global.L1::no_allocate.u32 %r1, [%rd1];", {"semantics": "relaxed", "scope": "gpu", "space": "global"}),
-        ("st.shared::cta.v2.b64 [%r1], {%rd1, %rd2};", {"space": "shared", "vector": 2, "access_bytes": 16, "kind": "store"}),
-        ("atom.global.sys.add.u32 %r1, [%rd1], 1;", {"operation": "add", "scope": "sys", "space": "global", "kind": "atomic", "access_bytes": 4}),
+        (
+            "ld.relaxed.gpu.global.L1::no_allocate.u32 %r1, [%rd1];",
+            {"semantics": "relaxed", "scope": "gpu", "space": "global"},
+        ),
+        (
+            "st.shared::cta.v2.b64 [%r1], {%rd1, %rd2};",
+            {"space": "shared", "vector": 2, "access_bytes": 16, "kind": "store"},
+        ),
+        (
+            "atom.global.sys.add.u32 %r1, [%rd1], 1;",
+            {"operation": "add", "scope": "sys", "space": "global", "kind": "atomic", "access_bytes": 4},
+        ),
         ("red.add.f64 [%rd1], %fd1;", {"space": "generic", "kind": "reduction", "type": "f64"}),
         ("setp.ltu.and.ftz.f32 %p1|%p2, %f1, %f2, !%p3;", {"comparison": "ltu", "boolean": "and", "ftz": True}),
         ("set.eq.f16.f16 %h1, %h2, %h3;", {"comparison": "eq", "type": "f16", "source_type": "f16"}),
-        ("cvt.rzi.ftz.s64.f32 %rd1, %f1;", {"rounding": "rzi", "type": "s64", "source_type": "f32", "kind": "conversion"}),
+        (
+            "cvt.rzi.ftz.s64.f32 %rd1, %f1;",
+            {"rounding": "rzi", "type": "s64", "source_type": "f32", "kind": "conversion"},
+        ),
         ("cvt.f32.f16 %f1, %h1;", {"rounding": "rn"}),
         ("cvt.u32.u16 %r1, %h1;", {"rounding": None}),
         ("rcp.approx.ftz.f32 %f1, %f2;", {"mode": "approx", "pipe": "sfu", "kind": "special"}),
@@ -53,7 +71,10 @@ def form_of(line: str) -> Form:
         ("shfl.sync.bfly.b32 %r1|%p1, %r2, 1, 31, -1;", {"mode": "bfly", "kind": "shuffle"}),
         ("cvta.to.shared.u64 %rd1, %rd2;", {"mode": "to", "space": "shared", "access_bytes": 0}),
         ("@%p1 bra L;", {"kind": "branch", "pipe": "control"}),
-        ("madc.hi.cc.u32 %r1, %r2, %r3, %r4;", {"mode": "hi", "carry_out": True, "section": "extended-precision-arithmetic-instructions-madc"}),
+        (
+            "madc.hi.cc.u32 %r1, %r2, %r3, %r4;",
+            {"mode": "hi", "carry_out": True, "section": "extended-precision-arithmetic-instructions-madc"},
+        ),
     ],
 )
 def test_a_form_says_what_an_instruction_does(line: str, expected: dict[str, object]) -> None:
@@ -130,7 +151,9 @@ def test_what_the_table_does_not_have_is_refused_by_name_and_line(line: str, wor
 
 
 def test_a_refusal_names_the_users_line_too() -> None:
-    text = f'{HEADER}.entry k() {{ .reg .b32 %r<2>;\n.loc 1 33 1\nfrobnicate %r1; ret; }}\n.file 1 "/home/me/kernel.cu"\n'
+    text = (
+        f'{HEADER}.entry k() {{ .reg .b32 %r<2>;\n.loc 1 33 1\nfrobnicate %r1; ret; }}\n.file 1 "/home/me/kernel.cu"\n'
+    )
     with pytest.raises(UnsupportedInstruction, match=r"kernel\.cu, line 33"):
         form(parse(text).functions["k"].instructions[0])
 

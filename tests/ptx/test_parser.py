@@ -77,7 +77,10 @@ def test_instruction_has_opcode_modifiers_guard_span_and_text() -> None:
         ("call.uni (a), f, (a, a);", (Group((Symbol("a"),)), Symbol("f"), Group((Symbol("a"), Symbol("a"))))),
         ("call f, (a);", (Group(()), Symbol("f"), Group((Symbol("a"),)))),
         ("call.uni f;", (Group(()), Symbol("f"), Group(()))),
-        ("call (a), %rd1, (a), proto;", (Group((Symbol("a"),)), Register("%rd1"), Group((Symbol("a"),)), Symbol("proto"))),
+        (
+            "call (a), %rd1, (a), proto;",
+            (Group((Symbol("a"),)), Register("%rd1"), Group((Symbol("a"),)), Symbol("proto")),
+        ),
     ],
 )
 def test_all_forms_of_a_call_become_one(line: str, expected: tuple) -> None:
@@ -113,9 +116,17 @@ def test_call_variables_of_each_call_are_apart() -> None:
 
 
 def test_parameters_of_every_spelling() -> None:
-    text = HEADER + ".entry k(.param .u64 .ptr .global .align 4 a, .param .u64 .ptr .align 1 b, .param .align 16 .b8 c[32], .param .f32 d) { ret; }"
+    text = (
+        HEADER
+        + ".entry k(.param .u64 .ptr .global .align 4 a, .param .u64 .ptr .align 1 b, .param .align 16 .b8 c[32], .param .f32 d) { ret; }"
+    )
     found = parse(text).functions["k"].parameters
-    assert [(p.name, p.type, p.size, p.align) for p in found] == [("a", "u64", 8, 8), ("b", "u64", 8, 8), ("c", "b8", 32, 16), ("d", "f32", 4, 4)]
+    assert [(p.name, p.type, p.size, p.align) for p in found] == [
+        ("a", "u64", 8, 8),
+        ("b", "u64", 8, 8),
+        ("c", "b8", 32, 16),
+        ("d", "f32", 4, 4),
+    ]
 
 
 def test_directives_of_a_kernel() -> None:
@@ -157,7 +168,10 @@ def test_branch_targets_and_prototypes_are_kept() -> None:
 
 
 def test_functions_may_be_declared_before_and_used_before_they_stand() -> None:
-    text = HEADER + ".func (.param .b32 r) f(.param .b32 x)\n;\n.entry k() { .reg .b32 %r1; call f, (); ret; }\n.func (.param .b32 r) f(.param .b32 x) { ret; }"
+    text = (
+        HEADER
+        + ".func (.param .b32 r) f(.param .b32 x)\n;\n.entry k() { .reg .b32 %r1; call f, (); ret; }\n.func (.param .b32 r) f(.param .b32 x) { ret; }"
+    )
     module = parse(text)
     assert module.entries == ("k",)
     assert len(module.functions["f"].instructions) == 1
