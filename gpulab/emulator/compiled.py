@@ -187,6 +187,7 @@ class _Run:
             "frame_clear": masks_end(program),
             "fast": self.code.address,
             "print": self.calls.address,
+            "fault_instruction": -1,  # a launch that is stopped between two blocks is nowhere
             **{name: buffer.ctypes.data for name, buffer in buffers.items()},
         }
         # In cache lines of its own, for each thread writes to its context all the time.
@@ -252,8 +253,11 @@ class _Run:
         faulted = [thread for thread in self.threads if thread.result == layout.FAULT]
         if faulted:
             raise self._fault(min(faulted, key=lambda thread: thread.word("turn")))
-        if timed_out and any(thread.result == layout.STOP for thread in self.threads):
-            raise time_limit_error(self.program, self.options.time_limit_s)
+        stopped = [thread for thread in self.threads if thread.result == layout.STOP]
+        if timed_out and stopped:
+            first = max(stopped, key=lambda thread: thread.word("fault_instruction") >= 0)
+            where = first.word("fault_instruction"), first.word("fault_block"), first.word("fault_warp")
+            raise time_limit_error(self.program, self.launch, self.options.time_limit_s, *where)
 
     def _fault(self, thread: _Thread) -> KernelFault:
         kind = FAULT_KINDS[thread.word("fault_kind")]

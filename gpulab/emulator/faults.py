@@ -53,9 +53,7 @@ def make_fault(
     location = source.location
     at_block = position(block, launch.grid)
     at_thread = None if thread is None else position(thread, launch.block)
-    where = f"PTX line {source.span.line}"
-    if location is not None:
-        where = f"{shown_file(location.file)}, line {location.line}"
+    where = _place(program, instruction)
     who = f"block {at_block}" if at_thread is None else f"block {at_block}, thread {at_thread}"
     return KernelFault(
         Fault(
@@ -81,12 +79,28 @@ def kernel_name(program: Program) -> str:
     return parts[-1] if parts else name
 
 
-def time_limit_error(program: Program, limit_s: float) -> TimeLimitError:
-    """Make the error for a launch that ran longer than `limit_s` seconds."""
+def time_limit_error(
+    program: Program, launch: LaunchConfig, limit_s: float, instruction: int, block: int, warp: int
+) -> TimeLimitError:
+    """Make the error for a launch that ran longer than `limit_s` seconds.
+
+    `instruction` is where one of its warps was then, -1 if that is not known.
+    """
+    where = ""
+    if instruction >= 0:
+        where = f" at {_place(program, instruction)} (block {position(block, launch.grid)}, warp {warp})"
     return TimeLimitError(
-        f"The kernel {kernel_name(program)} did not end within {limit_s:g} s and was stopped. Look for a loop that never "
-        f"ends; if it only needs longer, raise the time limit or launch fewer blocks."
+        f"The kernel {kernel_name(program)} did not end within {limit_s:g} s and was stopped{where}. Look for a loop "
+        f"that never ends; if it only needs longer, raise the time limit or launch fewer blocks. A loop in which lanes of "
+        f"one warp wait for each other, such as a spin lock, does not end here, although it does on a GPU since Volta."
     )
+
+
+def _place(program: Program, instruction: int) -> str:
+    source = program.function.instructions[instruction]
+    if source.location is None:
+        return f"PTX line {source.span.line}"
+    return f"{shown_file(source.location.file)}, line {source.location.line}"
 
 
 def memory_fault(

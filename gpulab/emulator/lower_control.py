@@ -14,7 +14,7 @@ from gpulab.emulator.frontier import members
 from gpulab.emulator.ir import Value, constant
 from gpulab.emulator.layout import frame_put
 from gpulab.emulator.lower_values import State
-from gpulab.emulator.native_address import record_fault
+from gpulab.emulator.native_address import record_fault, record_place
 from gpulab.emulator.shapes import VECTOR
 from gpulab.ptx.cfg import branch_targets
 from gpulab.ptx.opcodes import read_registers, written_registers
@@ -89,6 +89,7 @@ def _check_stop(state: State, targets: Iterable[int]) -> None:
     pointer = state.constant_get("stop", "ptr")
     stop = b.assign("i64", 1, f"load atomic i64, {pointer.ir} monotonic, align 8")
     with b.if_(b.is_("ne", stop, 0)):
+        record_place(b, state.context, constant("i64", state.index))
         b.ret(constant("i32", layout.STOP))
         b.label(b.fresh("dead"))
 

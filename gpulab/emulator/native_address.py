@@ -44,9 +44,14 @@ def row_place(name: str) -> int:
 def record_fault(b: Builder, context: Value, kind: str, instruction: Value, lane: Value, address: Value) -> None:
     """Write a fault into the context."""
     put(b, context, "fault_kind", constant("i64", _CODES[kind]))
-    put(b, context, "fault_instruction", instruction)
     put(b, context, "fault_lane", lane)
     put(b, context, "fault_address", address)
+    record_place(b, context, instruction)
+
+
+def record_place(b: Builder, context: Value, instruction: Value) -> None:
+    """Write into the context where a warp is."""
+    put(b, context, "fault_instruction", instruction)
     put(b, context, "fault_block", get(b, context, "block"))
     put(b, context, "fault_warp", get(b, context, "warp"))
 

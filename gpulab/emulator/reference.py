@@ -124,7 +124,8 @@ class _Machine:
     def _run_basic_block(self, warp: Warp, block: Block) -> None:
         function = self.launch.program.function
         if time.monotonic() > self.deadline:
-            raise time_limit_error(self.launch.program, self.limit_s)
+            where = block.stop - 1, warp.block.number, warp.number
+            raise time_limit_error(self.launch.program, self.launch.config, self.limit_s, *where)
         after = np.where(warp.active, block.successors[-1] if block.successors else EXITED, warp.at)
         for index in range(block.start, block.stop):
             instruction = function.instructions[index]
