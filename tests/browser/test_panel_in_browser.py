@@ -177,6 +177,7 @@ def test_pictures_and_text_stay_readable_on_a_dark_theme(page):
     page.get_by_text("Theme", exact=True).hover()
     page.get_by_text("JupyterLab Dark", exact=True).click()
     page.wait_for_function("() => document.body.dataset.jpThemeLight === 'false'")
+    page.wait_for_selector("#jupyterlab-splash", state="detached")  # covers the page while the theme loads
     ink = page.evaluate("() => getComputedStyle(document.querySelector('.gpulab-pictures svg text')).fill")
     red, green, blue = (float(value) for value in re.findall(r"[\d.]+", ink)[:3])
     assert min(red, green, blue) > LIGHT_INK
