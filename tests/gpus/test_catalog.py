@@ -57,20 +57,44 @@ def test_shape(name: str) -> None:
     assert set(entry.sources) == {item.name for item in dataclasses.fields(Gpu)} - TEXTS - {"sources"}
 
 
+PER_CAPABILITY = (
+    "max_warps_per_sm",
+    "max_blocks_per_sm",
+    "shared_bytes_per_sm",
+    "shared_bytes_per_block_optin",
+    "shared_allocation_bytes",
+    "reserved_shared_bytes_per_block",
+    "l1_bytes",
+    "fp32_lanes_per_sm",
+    "fp64_lanes_per_sm",
+    "int32_lanes_per_sm",
+    "sfu_lanes_per_sm",
+)
+KIB = 1024
+
+
 @pytest.mark.parametrize(
-    ("name", "sms", "warps", "blocks", "shared", "fp64"),
+    ("name", "sms", "values"),
     [
-        ("T4", 40, 32, 16, 65_536, 2),
-        ("A100", 108, 64, 32, 167_936, 32),
-        ("RTX 4090", 128, 48, 24, 102_400, 2),
-        ("H100", 132, 64, 32, 233_472, 64),
-        ("H200", 132, 64, 32, 233_472, 64),
+        ("T4", 40, (32, 16, 64 * KIB, 64 * KIB, 256, 0, 96 * KIB, 64, 2, 64, 16)),
+        ("A100", 108, (64, 32, 164 * KIB, 163 * KIB, 128, KIB, 192 * KIB, 64, 32, 64, 16)),
+        ("RTX 4090", 128, (48, 24, 100 * KIB, 99 * KIB, 128, KIB, 128 * KIB, 128, 2, 64, 16)),
+        ("H100", 132, (64, 32, 228 * KIB, 227 * KIB, 128, KIB, 256 * KIB, 128, 64, 64, 16)),
+        ("H200", 132, (64, 32, 228 * KIB, 227 * KIB, 128, KIB, 256 * KIB, 128, 64, 64, 16)),
     ],
 )
-def test_values_of_the_programming_guide(name: str, sms: int, warps: int, blocks: int, shared: int, fp64: int) -> None:
+def test_values_of_the_programming_guide(name: str, sms: int, values: tuple[int, ...]) -> None:
     entry = gpu(name)
-    found = (entry.sm_count, entry.max_warps_per_sm, entry.max_blocks_per_sm, entry.shared_bytes_per_sm)
-    assert (*found, entry.fp64_lanes_per_sm) == (sms, warps, blocks, shared, fp64)
+    assert entry.sm_count == sms
+    assert tuple(getattr(entry, field) for field in PER_CAPABILITY) == values
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_all_capabilities_have_in_common(name: str) -> None:
+    entry = gpu(name)
+    assert (entry.registers_per_sm, entry.max_registers_per_thread, entry.max_threads_per_block) == (65_536, 255, 1024)
+    assert (entry.register_allocation_unit, entry.warp_allocation_granularity, entry.schedulers_per_sm) == (256, 4, 4)
+    assert entry.shared_bytes_per_block == 48 * KIB
 
 
 @pytest.mark.parametrize(
