@@ -6,11 +6,27 @@ tell the cases apart; `KernelFault` carries the fault itself as data.
 
 from __future__ import annotations
 
+import sysconfig
+import traceback
 from dataclasses import dataclass
+from pathlib import Path
+
+_NOT_THE_READERS = (str(Path(__file__).parent), sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"))
 
 
 class GpulabError(Exception):
     """A user's mistake, or something that this machine lacks. The message is meant to be read by a learner."""
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows instead of a traceback: the reader's own lines and the message, none of gpulab's frames."""
+        frames = [
+            frame
+            for frame in traceback.extract_tb(self.__traceback__)
+            if not frame.filename.startswith(_NOT_THE_READERS)
+        ]
+        places = [f"{shown_file(frame.filename)}, line {frame.lineno}: {frame.line}" for frame in frames]
+        message = "".join(traceback.format_exception_only(self)).replace(f"{type(self).__module__}.", "", 1)
+        return [*places, "", message.rstrip()]
 
 
 class CompileError(GpulabError):
