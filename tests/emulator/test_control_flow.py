@@ -36,6 +36,19 @@ JOIN:
     assert result(engine, body) == expected
 
 
+def test_lanes_that_exit_leave_the_waiting_ones_their_turn(engine: str) -> None:
+    body = """
+    and.b32 %r2, %r1, 1; setp.eq.u32 %p1, %r2, 0; @%p1 bra EVEN;
+    setp.ne.u32 %p2, %r1, 99; st.global.u32 [%rd4], 1; @%p2 ret;
+    st.global.u32 [%rd4], 2; bra.uni DONE;
+EVEN:
+    setp.ne.u32 %p3, %r1, 99; st.global.u32 [%rd4], 3; @%p3 ret;
+    st.global.u32 [%rd4], 4;
+DONE:
+"""
+    assert result(engine, body) == [3, 1] * 16
+
+
 def test_a_loop_runs_as_often_as_each_lane_needs(engine: str) -> None:
     body = """
     mov.u32 %r2, 0; mov.u32 %r3, 0;
