@@ -63,9 +63,10 @@ class Counters:
     footprint_sectors : int
         Different sectors touched in either way.
     blocks, warps, threads : int
-        Launched, as far as run: all unless `sampled_blocks`.
+        Launched.
     sampled_blocks : int or None
-        Number of blocks that really ran if the launch was sampled, else None.
+        Number of blocks that really ran if the launch was sampled, else None. Of a profile, all other counts are
+        extrapolated to the grid then.
     """
 
     warp_instructions: np.ndarray

@@ -38,8 +38,8 @@ def profile(bound: BoundLaunch, *args: Any, gpu: Which = None, sample_blocks: in
     gpu : str, path, Gpu or None
         The GPU to judge for; the current one if None. A name of the catalog stands for an emulated GPU.
     sample_blocks : int, optional
-        Run and count only so many blocks, evenly spread over the grid, and scale up: for launches that are too large to
-        emulate whole. Results are incomplete then.
+        Run only so many blocks, from the start, the middle, the end and the edges of the grid, and extrapolate the counters
+        to all: for launches that are too large to emulate whole. The profile says which arrays are incomplete then.
 
     Returns
     -------
@@ -59,12 +59,12 @@ def profile(bound: BoundLaunch, *args: Any, gpu: Which = None, sample_blocks: in
     values = plain_arguments(args)
     if device.kind == "emulated":
         record = device.launch(bound, values, count=True, sample_blocks=sample_blocks)
-        return Profile((judge(_sized(record, values), device.gpu),))
+        return Profile((judge(record, device.gpu),))
     counted, notes = _counted_beside(device, bound, values, sample_blocks)
     record = device.launch(bound, values, count=True)
     if counted is not None:
         record = dataclasses.replace(record, program=counted.program, counters=counted.counters)
-    return Profile((judge(_sized(record, values), device.gpu),), notes)
+    return Profile((judge(record, device.gpu),), notes)
 
 
 def compare(
@@ -125,12 +125,6 @@ def _run_rung(problem: Problem, rung: Rung, language: str, device: Device) -> Ru
     verdict = problem.judge(attempt.arrays)
     together = Profile(launches, profiles[0].remarks)
     return RungResult(rung.name, language, verdict.correct, verdict.max_error, verdict.message, together)
-
-
-def _sized(record: LaunchRecord, args: Sequence[Any]) -> LaunchRecord:
-    """The record with the size of the arrays, each counted once."""
-    arrays = {id(value): int(value.nbytes) for value in args if np.ndim(value) and hasattr(value, "nbytes")}
-    return dataclasses.replace(record, array_bytes=sum(arrays.values()))
 
 
 def _counted_beside(

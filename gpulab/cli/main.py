@@ -161,7 +161,9 @@ def _add_profile(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--shared-bytes", type=int, default=0, metavar="N", help="dynamic shared memory of a block")
     parser.add_argument("--gpu", help="a name that `gpulab gpus` lists, or a TOML file with a GPU of your own")
-    parser.add_argument("--sample-blocks", type=int, metavar="N", help="run only N blocks, spread over the grid")
+    parser.add_argument(
+        "--sample-blocks", type=int, metavar="N", help="run only N blocks and extrapolate the counters to the grid"
+    )
     parser.add_argument(
         "--option", action="append", default=[], metavar="OPTION", help="an NVRTC option: --option=-std=c++20"
     )

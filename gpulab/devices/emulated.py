@@ -17,6 +17,7 @@ import numpy as np
 from gpulab.devices import limits
 from gpulab.devices.protocol import Bound, Buffer, Device, Kernel, LaunchRecord
 from gpulab.emulator import Allocation, Memory, Program, RunOptions, execute, load, place_variables
+from gpulab.emulator.sampling import Sample, choose, execute_sample
 from gpulab.errors import ArgumentError, DeviceError, KernelFault, LaunchError, TimeLimitError
 from gpulab.gpus import Gpu
 from gpulab.launch import LaunchConfig
@@ -62,7 +63,8 @@ class EmulatedDevice(Device):
         program = program_of(ptx)
         limits.check(self.gpu, kernel, config, ptx, program)
         symbols = _variables_of(kernel, ptx, program)
-        options = RunOptions(count=count, blocks=_sample(config, sample_blocks), time_limit_s=self.time_limit_s)
+        sample = _sample(config, sample_blocks)
+        options = RunOptions(count=count, time_limit_s=self.time_limit_s)
         with _Binding(self.memory) as binding:
             parameters = abi.pack(kernel.name, ptx.parameters, args, binding.bind)
             if len(parameters) != program.parameter_bytes:
@@ -70,12 +72,14 @@ class EmulatedDevice(Device):
                     f"{kernel.name} has {program.parameter_bytes} bytes of parameters in its PTX, but its arguments "
                     f"make {len(parameters)}. Check the parameter list."
                 )
+            launch = program, config, parameters, self.memory, symbols, options
             with _named(ptx):
-                counters = execute(program, config, parameters, self.memory, symbols, options)
+                counters, incomplete = (execute(*launch), ()) if sample is None else execute_sample(*launch, sample)
         if ptx.exceptions:
             limits.raise_recorded(ptx, self.memory, symbols)
         described = tuple(abi.described(value) for value in args)
-        return LaunchRecord(ptx, config, self.gpu, self.kind, described, program, counters if count else None)
+        counted = counters if count else None
+        return LaunchRecord(ptx, config, self.gpu, self.kind, described, program, counted, incomplete=incomplete)
 
     def allocate(self, nbytes: int, name: str = "device array") -> Buffer:
         """Memory of the address space that all emulated GPUs share.
@@ -226,15 +230,13 @@ def _release(allocations: list[Allocation]) -> None:
         _MEMORY.release(allocation)
 
 
-def _sample(config: LaunchConfig, blocks: int | None) -> Sequence[int] | None:
-    """Linear numbers of `blocks` blocks, evenly spread over the grid; None for all."""
+def _sample(config: LaunchConfig, blocks: int | None) -> Sample | None:
+    """Which blocks run; None for all."""
     if blocks is None:
         return None
     if not isinstance(blocks, (int, np.integer)) or blocks < 1:
         raise LaunchError(f"sample_blocks must be a whole number of at least 1, but {blocks!r} came.")
-    if blocks >= config.blocks:
-        return None
-    return [number * config.blocks // blocks for number in range(blocks)]
+    return choose(config, int(blocks)) if blocks < config.blocks else None
 
 
 def _time_limit() -> float:

@@ -65,8 +65,8 @@ class LaunchRecord:
         *Measured* time on the GPU, the median of `samples`; None on an emulated GPU.
     samples : tuple of float
         All measured times, s.
-    array_bytes : int or None
-        Size of all its array arguments together, where known: no launch touches more of them.
+    incomplete : tuple of str
+        Names of the arrays that hold the results of some blocks alone, because the launch was sampled.
     """
 
     ptx: PtxText
@@ -78,7 +78,7 @@ class LaunchRecord:
     counters: Counters | None = None
     seconds: float | None = None
     samples: tuple[float, ...] = ()
-    array_bytes: int | None = None
+    incomplete: tuple[str, ...] = ()
 
     @property
     def assembled(self) -> Assembled:

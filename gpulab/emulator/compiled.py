@@ -25,8 +25,9 @@ from gpulab.emulator import layout, native, native_count, native_touch
 from gpulab.emulator.builtins import BuiltIns
 from gpulab.emulator.faults import make_fault, memory_fault, time_limit_error
 from gpulab.emulator.layout import FAULT_KINDS, SLOTS
-from gpulab.emulator.memory import SECTOR_BYTES, Memory
+from gpulab.emulator.memory import Memory
 from gpulab.emulator.program import Program, RunOptions
+from gpulab.emulator.touched import Touched
 from gpulab.emulator.variants import Variant, frame_bytes, masks_end, variant
 from gpulab.errors import GpulabError, KernelFault
 from gpulab.launch import LaunchConfig
@@ -134,20 +135,18 @@ class _Run:
         self.tids = _thread_indices(self.launch)
         self.parameter_buffer = np.frombuffer(self.parameters + bytes(16), np.uint8).copy()
         self.symbol_table = np.array([self.symbols[name] for name in sorted(self.symbols)] or [0], np.int64)
-        self.maps = self._touched_maps() if self.options.count else {}
+        self.touched = self._touched() if self.options.count else None
         count = thread_count(self.options, self.block_count, self.program.order_sensitive)
         self.calls = BuiltIns(self.program, self.memory)
         self.threads = [self._thread() for _ in range(count)]
 
     # ---- preparation
 
-    def _touched_maps(self) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-        maps = {}
-        for window, allocation in self.memory.allocations.items():
-            sectors = -(-allocation.size // SECTOR_BYTES) + 1
-            maps[window] = (np.zeros(sectors, np.uint8), np.zeros(sectors, np.uint8))
-            self.windows[window]["read"], self.windows[window]["written"] = (m.ctypes.data for m in maps[window])
-        return maps
+    def _touched(self) -> Touched:
+        touched = self.options.touched or Touched(self.memory)
+        for window, maps in touched.maps.items():
+            self.windows[window]["read"], self.windows[window]["written"] = (each.ctypes.data for each in maps)
+        return touched
 
     def _thread(self) -> _Thread:
         program, launch = self.program, self.launch
@@ -289,7 +288,7 @@ class _Run:
         found.threads = found.blocks * self.launch.threads_per_block
         if self.blocks is not None:
             found.sampled_blocks = found.blocks
-        if not self.options.count:
+        if self.touched is None:
             return found
         entries, lanes = self._summed("block_counters", 2).T
         on, divergent = self._summed("branch_counters", 2).T
@@ -305,10 +304,8 @@ class _Run:
         words = native_count.expand(self._summed("memory_counters", native_touch.WORD_BYTES // 8), sizes, is_shared)
         for name, column in zip(native_touch.WORDS, words.T, strict=True):
             getattr(found, name)[:] = column
-        for read, written in self.maps.values():
-            found.distinct_sectors_read += int(np.count_nonzero(read))
-            found.distinct_sectors_written += int(np.count_nonzero(written))
-            found.footprint_sectors += int(np.count_nonzero(read | written))
+        distinct = self.touched.counts().sum(axis=0).tolist()
+        found.distinct_sectors_read, found.distinct_sectors_written, found.footprint_sectors = distinct
         return found
 
     def _summed(self, name: str, columns: int) -> np.ndarray:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpulab.emulator.memory import Memory
+from gpulab.emulator.touched import Touched
 from gpulab.errors import GpulabError, UnsupportedInstruction
 from gpulab.ptx.cfg import FlowGraph, flow
 from gpulab.ptx.inline import BUILT_INS, inline_calls
@@ -78,12 +79,15 @@ class RunOptions:
         Seconds after which the launch ends with a `TimeLimitError`.
     threads : int, optional
         CPU threads that the compiled engine may use.
+    touched : Touched, optional
+        Maps of touched sectors to go on with; those of this launch alone if None.
     """
 
     count: bool = True
     blocks: Sequence[int] | None = None
     time_limit_s: float = 60.0
     threads: int | None = None
+    touched: Touched | None = None
 
 
 def load(module: Module, entry: str) -> Program:

@@ -25,6 +25,7 @@ from gpulab.emulator.program import Program, RunOptions
 from gpulab.emulator.reference_counting import Tally
 from gpulab.emulator.reference_values import LANES, pure_function
 from gpulab.emulator.reference_warp import Launch, ThreadBlock, Warp
+from gpulab.emulator.touched import Touched
 from gpulab.errors import UnsupportedInstruction
 from gpulab.launch import LaunchConfig
 from gpulab.ptx.cfg import Block, branch_targets
@@ -54,7 +55,7 @@ def execute(
     with np.errstate(all="ignore"):
         for number in options.blocks if options.blocks is not None else range(launch.blocks):
             machine.run_block(ThreadBlock(shared, number))
-    return tally.finish(sampled=options.blocks is not None)
+    return tally.finish(options.touched or Touched(memory), sampled=options.blocks is not None)
 
 
 @dataclass(slots=True)

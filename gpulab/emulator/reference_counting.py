@@ -7,6 +7,7 @@ from collections import defaultdict, deque
 import numpy as np
 
 from gpulab.counters import Counters
+from gpulab.emulator.touched import Touched
 from gpulab.launch import LaunchConfig
 from gpulab.models import access
 from gpulab.ptx.opcodes import Form
@@ -43,14 +44,15 @@ class Tally:
         self.counters.warps += self._launch.warps_per_block
         self.counters.threads += self._launch.threads_per_block
 
-    def finish(self, sampled: bool) -> Counters:
-        """The counters, complete."""
+    def finish(self, touched: Touched, *, sampled: bool) -> Counters:
+        """The counters, complete; adds the sectors to `touched`."""
         if sampled:
             self.counters.sampled_blocks = self.counters.blocks
-        self.counters.distinct_sectors_read = len(self._read)
-        self.counters.distinct_sectors_written = len(self._written)
-        self.counters.footprint_sectors = len(self._read | self._written)
-        return self.counters
+        touched.mark(self._read, self._written)
+        distinct = touched.counts().sum(axis=0).tolist()
+        counters = self.counters
+        counters.distinct_sectors_read, counters.distinct_sectors_written, counters.footprint_sectors = distinct
+        return counters
 
     def instruction(self, index: int, active: np.ndarray, on: np.ndarray) -> None:
         """A warp executed an instruction with these lanes active, and these of them predicated on."""

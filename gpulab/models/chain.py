@@ -42,7 +42,7 @@ def memory_latencies(run: KernelRun, gpu: Gpu, traffic: Traffic) -> np.ndarray:
     passes = np.maximum(counters.wavefronts / requests - 1, 0)
     # A request waits for its slowest sector, so one miss among its sectors makes it late.
     missing = np.minimum(l1_misses(run), counters.requests)
-    all_missing = float(missing.sum()) * tally.scale
+    all_missing = float(missing.sum())
     from_dram = min(1.0, traffic.dram_read.value / all_missing) if all_missing else 0.0
     behind_l1 = from_dram * gpu.dram_latency_cycles + (1 - from_dram) * gpu.l2_latency_cycles
     misses = missing / requests

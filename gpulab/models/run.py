@@ -64,8 +64,6 @@ class KernelRun:
     static_shared_bytes : int
     local_bytes : int or None
         Stack of a thread after ptxas, spills included; None if unknown.
-    array_bytes : int or None
-        Size of all array arguments together: what a sampled launch is scaled up to at most; None if unknown.
     """
 
     program: ProgramLike
@@ -74,7 +72,6 @@ class KernelRun:
     registers_per_thread: int | None = None
     static_shared_bytes: int = 0
     local_bytes: int | None = None
-    array_bytes: int | None = None
 
     @property
     def shared_bytes(self) -> int:
@@ -83,7 +80,7 @@ class KernelRun:
 
     def tally(self) -> Tally:
         """The counters of the whole grid, ready to be summed."""
-        return Tally(self.program.forms, self.counters, self.config.blocks)
+        return Tally(self.program.forms, self.counters)
 
     def occupancy(self, gpu: Gpu) -> Occupancy:
         """Theoretical occupancy of this launch on a GPU."""

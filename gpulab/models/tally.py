@@ -53,14 +53,11 @@ class Tally:
         One for each instruction.
     counters : Counters
         Of one launch.
-    blocks : int or None
-        Blocks of the whole grid. If only some ran, all totals are scaled up to it.
     """
 
-    def __init__(self, forms: Sequence[FormLike], counters: Counters, blocks: int | None = None) -> None:
+    def __init__(self, forms: Sequence[FormLike], counters: Counters) -> None:
         self.forms = forms
         self.counters = counters
-        self.scale = blocks / counters.blocks if blocks and counters.blocks else 1.0
         self.kinds = np.array([_kind(form) for form in forms], object)
         self.pipes = np.array([form.pipe for form in forms], object)
         self.spaces = _spaces(forms, counters)
@@ -93,37 +90,27 @@ class Tally:
         spaces: Iterable[str] = (),
         pipes: Iterable[str] = (),
     ) -> int:
-        """Sum of one counter over the instructions that `where` selects, for the whole grid."""
-        values = getattr(self.counters, counter)[self.where(kinds=kinds, spaces=spaces, pipes=pipes)]
-        return self.scaled(int(values.sum()))
-
-    def scaled(self, count: int) -> int:
-        """A count of the blocks that ran, scaled up to the whole grid."""
-        return count if self.scale == 1.0 else round(count * self.scale)
+        """Sum of one counter over the instructions that `where` selects."""
+        return int(getattr(self.counters, counter)[self.where(kinds=kinds, spaces=spaces, pipes=pipes)].sum())
 
     @classmethod
     def merged(cls, parts: Sequence[Tally]) -> Tally:
         """One tally of several launches, their instructions one after the other."""
         if len(parts) == 1:
             return parts[0]
-        arrays = {
-            name: np.concatenate(
-                [np.rint(getattr(part.counters, name) * part.scale).astype(np.int64) for part in parts]
-            )
-            for name in PER_INSTRUCTION
-        }
-        totals = {name: sum(part.scaled(getattr(part.counters, name)) for part in parts) for name in _TOTALS}
+        arrays = {name: np.concatenate([getattr(part.counters, name) for part in parts]) for name in PER_INSTRUCTION}
+        totals = {name: sum(getattr(part.counters, name) for part in parts) for name in _TOTALS}
         return cls([form for part in parts for form in part.forms], Counters(**arrays, **totals))
 
     def flop(self, pipes: Iterable[str] = ()) -> int:
         """Floating-point operations of all threads; an FMA is 2."""
         work = self.counters.thread_instructions_pred_on * self.flops
-        return self.scaled(int(work[self.where(pipes=pipes)].sum()))
+        return int(work[self.where(pipes=pipes)].sum())
 
     @property
     def warps(self) -> int:
-        """Warps of the whole grid."""
-        return self.scaled(self.counters.warps)
+        """Warps that were launched."""
+        return self.counters.warps
 
 
 def _kind(form: FormLike) -> str:

@@ -126,14 +126,14 @@ def _largest(terms: dict[str, float]) -> str:
 def _cycles(run: KernelRun, gpu: Gpu) -> dict[str, float]:
     """SM cycles that the whole grid needs of each resource of an SM, were there only one SM."""
     tally = run.tally()
-    work = run.counters.warp_instructions * tally.scale
+    work = run.counters.warp_instructions
     slots = np.array([issue_slots(form) for form in tally.forms])
     pipes = [pipe_cycles(form, gpu) for form in tally.forms]
     cycles = {"issue": float(work @ slots) / gpu.schedulers_per_sm}
     for name in PIPES:
         cycles[name] = float(work @ np.array([pipe.get(name, 0.0) for pipe in pipes]))
-    cycles["shared"] = _shared_cycles(tally, gpu) * tally.scale
-    cycles["l1"] = _l1_cycles(tally, gpu) * tally.scale
+    cycles["shared"] = _shared_cycles(tally, gpu)
+    cycles["l1"] = _l1_cycles(tally, gpu)
     return cycles
 
 

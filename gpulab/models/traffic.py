@@ -13,7 +13,6 @@ from gpulab.models.access import SECTOR_BYTES
 from gpulab.models.occupancy import Occupancy
 from gpulab.models.run import KernelRun
 from gpulab.models.sharing import l1_misses
-from gpulab.models.tally import Tally
 
 ATOMICS = ("atomic", "reduction")
 
@@ -77,17 +76,18 @@ def traffic(run: KernelRun, gpu: Gpu, occupancy: Occupancy) -> Traffic:
     """
     tally = run.tally()
     misses = l1_misses(run)[tally.where(kinds=("load",), spaces=("global",))]
-    l2_read = tally.scaled(round(float(misses.sum())))
+    l2_read = round(float(misses.sum()))
     l2_write = tally.total("sectors", kinds=("store",), spaces=("global",))
     asked = tally.total("bytes_asked", kinds=("store",), spaces=("global",))
     l2_atomic = tally.total("sectors", kinds=ATOMICS, spaces=("global",))
-    footprint = _distinct(run, tally, "footprint_sectors") * SECTOR_BYTES
+    counters = run.counters
+    footprint = counters.footprint_sectors * SECTOR_BYTES
     in_flight = _waves(run, gpu, occupancy)
     wave_bytes = (l2_read + l2_write + l2_atomic) * SECTOR_BYTES / in_flight
-    read_once = min(_distinct(run, tally, "distinct_sectors_read"), l2_read + l2_atomic)
+    read_once = min(counters.distinct_sectors_read, l2_read + l2_atomic)
     # Blocks that run together share what they read, so no wave fetches a sector twice.
     read_most = min(l2_read + l2_atomic, in_flight * read_once)
-    write_once = min(_distinct(run, tally, "distinct_sectors_written"), l2_write + l2_atomic)
+    write_once = min(counters.distinct_sectors_written, l2_write + l2_atomic)
     return Traffic(
         l2_read=l2_read,
         l2_write=l2_write,
@@ -96,14 +96,6 @@ def traffic(run: KernelRun, gpu: Gpu, occupancy: Occupancy) -> Traffic:
         dram_read=_between(read_once, read_most, _overflow(footprint, gpu)),
         dram_write=_between(write_once, l2_write + l2_atomic, _overflow(wave_bytes, gpu)),
     )
-
-
-def _distinct(run: KernelRun, tally: Tally, counter: str) -> int:
-    """Different sectors of the whole grid. Blocks share data, so those of a sample add up to the arrays at most."""
-    count = tally.scaled(getattr(run.counters, counter))
-    if tally.scale == 1.0 or run.array_bytes is None:
-        return count
-    return min(count, max(getattr(run.counters, counter), -(-run.array_bytes // SECTOR_BYTES)))
 
 
 def _waves(run: KernelRun, gpu: Gpu, occupancy: Occupancy) -> float:

@@ -79,7 +79,6 @@ def run_of(record: LaunchRecord, counters: Counters) -> KernelRun:
         assembled.registers_per_thread,
         program.static_shared_bytes if static is None else static,
         assembled.stack_bytes,
-        record.array_bytes,
     )
 
 

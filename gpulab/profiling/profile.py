@@ -208,8 +208,11 @@ def _notes(launch: Judged) -> tuple[str, ...]:
     counters = record.counters
     if counters is not None and counters.sampled_blocks:
         found.append(
-            f"Counted in {counters.sampled_blocks:,} of {record.config.blocks:,} blocks and scaled up to the grid."
+            f"Counted in {counters.sampled_blocks:,} of {record.config.blocks:,} blocks and extrapolated to the grid."
         )
+    if record.incomplete:
+        names = ", ".join(record.incomplete)
+        found.append(f"Incomplete, because only these blocks ran: {names}.")
     if launch.gpu.compute_capability != record.ptx.compute_capability:
         major, minor = record.ptx.compute_capability
         found.append(f"Registers and instructions are those of code compiled for compute capability {major}.{minor}.")

@@ -51,12 +51,11 @@ def make_run() -> MakeRun:
         block: int = 32,
         registers: int | None = 32,
         head: str = "",
-        warps_ran: int | None = None,
         **totals: int | None,
     ) -> KernelRun:
         program = program_of(body, head)
         config = LaunchConfig.of(grid, block)
-        warps = warps_ran or config.blocks * config.warps_per_block
+        warps = config.blocks * config.warps_per_block
         counters = Counters.zeros(len(program.forms))
         counters.warp_instructions[:] = warps
         counters.thread_instructions[:] = warps * 32

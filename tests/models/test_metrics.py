@@ -125,16 +125,6 @@ def test_local_memory_is_unknown_when_ptxas_keeps_a_stack(make_run) -> None:
     assert "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum" not in evaluate(run)
 
 
-def test_a_sampled_launch_is_scaled_up_to_the_grid(make_run) -> None:
-    run = make_run(COLUMN, COUNTS, grid=12, warps_ran=3)
-    run.counters.blocks = run.counters.sampled_blocks = 3
-    found = evaluate(run)
-    assert found[f"l1tex__t_sectors_{LOAD}.sum"] == 4 * 96
-    assert found[f"l1tex__average_t_sectors_per_request_{LOAD}.ratio"] == 32
-    assert found["smsp__average_inst_executed_per_warp.ratio"] == 9
-    assert found["launch__grid_size"] == 12
-
-
 def test_generic_accesses_count_where_they_went(make_run) -> None:
     body = "ld.f32 %f1, [%rd1]; ld.f32 %f2, [%rd2]; ret;"
     counts = {0: {"requests": 1, "sectors": 4, "wavefronts": 1}, 1: {"requests": 1, "wavefronts": 5}}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
 import pytest
 
 from gpulab.gpus import gpu
@@ -234,14 +233,3 @@ def test_more_of_everything_is_never_faster(make_run) -> None:
     for name in ("warp_instructions", "sectors", "lines", "wavefronts", "l1_miss_sectors"):
         more = dataclasses.replace(counters, **{name: 3 * getattr(counters, name)})
         assert estimate(dataclasses.replace(base, counters=more), A100).seconds >= estimate(base, A100).seconds
-
-
-def test_a_sampled_launch_takes_as_long_as_the_whole(make_run) -> None:
-    whole = streaming(make_run, grid=1 << 12)
-    parts = {
-        item.name: value // 16 if isinstance(value, (np.ndarray, int)) else value
-        for item in dataclasses.fields(whole.counters)
-        for value in [getattr(whole.counters, item.name)]
-    }
-    sampled = dataclasses.replace(whole, counters=type(whole.counters)(**{**parts, "sampled_blocks": 256}))
-    assert estimate(sampled, A100).seconds == pytest.approx(estimate(whole, A100).seconds, rel=1e-6)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from gpulab.gpus import gpu
@@ -45,16 +43,6 @@ def test_atomics_are_read_and_written_in_l2(make_run) -> None:
     counts = {2: {"sectors": 50}}
     found = moved(make_run(BODY, counts, distinct_sectors_read=1, distinct_sectors_written=1, footprint_sectors=1))
     assert (found.l2_atomic, found.dram.value) == (50, 2)
-
-
-def test_a_sample_is_scaled_up_to_the_arrays_at_most(make_run) -> None:
-    # 4 of 64 blocks ran and read 1,000 sectors each time; the array has 2,000.
-    counts = {0: {"sectors": 4000, "l1_miss_sectors": 4000}}
-    run = make_run(BODY, counts, grid=64, warps_ran=4, distinct_sectors_read=1000, footprint_sectors=1000)
-    run.counters.blocks = run.counters.sampled_blocks = 4
-    assert moved(run).dram_read.low == 16 * 1000
-    sized = moved(dataclasses.replace(run, array_bytes=2000 * 32))
-    assert (sized.l2_read, sized.dram_read.low) == (64_000, 2000)
 
 
 def test_reuse_that_l2_holds_costs_nothing(make_run) -> None:

@@ -146,7 +146,11 @@ def test_sampling_scales_up_and_says_so(column: Profile) -> None:
     sampled = gpulab.profile(kernel, x, y, np.int32(N), sample_blocks=16)
     assert sampled.metrics["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"] == N
     assert sampled.metrics["smsp__inst_executed.sum"] == column.metrics["smsp__inst_executed.sum"]
-    assert sampled.notes == ("Counted in 16 of 256 blocks and scaled up to the grid.",)
+    assert sampled.notes == (
+        "Counted in 16 of 256 blocks and extrapolated to the grid.",
+        "Incomplete, because only these blocks ran: y.",
+    )
+    assert sampled.time.seconds == pytest.approx(column.time.seconds, rel=1e-6)
     assert np.count_nonzero(y) < N // 8
 
 

@@ -1,0 +1,198 @@
+"""Sampled launches: a few blocks run, and the counters are extrapolated to the whole grid.
+
+Blocks at the edges of a grid often do other work than those inside: they fill a halo, or find their guard false. So the
+blocks are told apart by where they lie on each axis (first, inside, last), and the counts of each class are scaled by its
+own share. What runs is three stretches of consecutive blocks, from the start, the middle and the end of the grid, and one
+block of each class that these miss.
+
+Different sectors don't scale like that, for blocks share data. How many more all three stretches touch than one of them
+says how their number grows with the grid: not at all for a table that every block reads, in proportion for a stream. No
+array has more sectors than it has.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gpulab.counters import PER_INSTRUCTION, Counters
+from gpulab.emulator import execute
+from gpulab.emulator.memory import Memory
+from gpulab.emulator.program import Program, RunOptions
+from gpulab.emulator.touched import Touched
+from gpulab.launch import LaunchConfig
+
+STRETCHES = 3
+# Above this exponent the number of different sectors grows in proportion: the rest is the grid's ragged end.
+_PROPORTIONAL = 0.95
+# Share of the sample that blocks of missed classes may take.
+_MISSED_SHARE = 4
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Which blocks run, and for how many blocks of the grid each stands.
+
+    Attributes
+    ----------
+    stretches : tuple of numpy.ndarray
+        Linear block numbers, ascending, int64; those behind the third are of classes that the three miss.
+    weights : dict of int to float
+        For each class (`classes`): blocks of the grid for each block that runs.
+    """
+
+    stretches: tuple[np.ndarray, ...]
+    weights: dict[int, float]
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks run."""
+        return sum(map(len, self.stretches))
+
+
+def classes(launch: LaunchConfig, numbers: np.ndarray) -> np.ndarray:
+    """The class of each block: on each axis 0 for the first, 2 for the last, 1 between, as the digits of a number to base 3."""
+    found, rest = np.zeros(len(numbers), np.int64), numbers
+    for axis, size in enumerate(launch.grid):
+        index, rest = rest % size, rest // size
+        digit = np.where(index == 0, 0, np.where(index == size - 1, 2, 1)) if size > 1 else 1
+        found += 3**axis * digit
+    return found
+
+
+def choose(launch: LaunchConfig, blocks: int) -> Sample:
+    """Choose `blocks` of the blocks of a grid that has more of them."""
+    totals = _class_totals(launch)
+    first = _stretches(launch, blocks)
+    missed = sorted(set(totals) - _classes_of(launch, first), key=lambda each: -totals[each])
+    missed = missed[: blocks // _MISSED_SHARE]
+    stretches = _stretches(launch, blocks - len(missed)) if missed else first
+    taken = np.concatenate(stretches)
+    others = [number for number in (_one_of(launch, each) for each in missed) if number not in taken]
+    stretches += (np.array(sorted(others), np.int64),) if others else ()
+    ran = classes(launch, np.concatenate(stretches))
+    counts = {int(each): int(count) for each, count in zip(*np.unique(ran, return_counts=True), strict=True)}
+    # Blocks of a class of which none runs are counted as the most frequent class.
+    most = max(counts, key=lambda each: totals[each])
+    for each in set(totals) - set(counts):
+        totals[most] += totals[each]
+    return Sample(stretches, {each: totals[each] / counts[each] for each in counts})
+
+
+def _class_totals(launch: LaunchConfig) -> dict[int, int]:
+    found = {0: 1}
+    for axis, size in enumerate(launch.grid):
+        digits = {1: 1} if size == 1 else {0: 1, 1: size - 2, 2: 1}
+        found = {
+            key + 3**axis * digit: total * count
+            for key, total in found.items()
+            for digit, count in digits.items()
+            if count
+        }
+    return found
+
+
+def _classes_of(launch: LaunchConfig, stretches: tuple[np.ndarray, ...]) -> set[int]:
+    return set(classes(launch, np.concatenate(stretches)).tolist())
+
+
+def _stretches(launch: LaunchConfig, blocks: int) -> tuple[np.ndarray, ...]:
+    """Three stretches of about equal length that don't overlap; one in the middle if there are fewer than three blocks."""
+    nx, ny, nz = launch.grid
+    outer = blocks // STRETCHES
+    inner = blocks - 2 * outer
+    middle = (nz // 2 * ny + ny // 2) * nx + nx // 2 - inner // 2
+    middle = min(max(middle, outer), launch.blocks - outer - inner)
+    starts = ((0, outer), (middle, inner), (launch.blocks - outer, outer))
+    return tuple(np.arange(start, start + length) for start, length in starts if length)
+
+
+def _one_of(launch: LaunchConfig, which: int) -> int:
+    """A block of a class, in the middle of it."""
+    number, stride = 0, 1
+    for axis, size in enumerate(launch.grid):
+        digit = which // 3**axis % 3
+        number += stride * (0 if digit == 0 else size - 1 if digit == 2 else size // 2 if size > 1 else 0)
+        stride *= size
+    return number
+
+
+# ---- running
+
+
+def execute_sample(
+    program: Program,
+    launch: LaunchConfig,
+    parameters: bytes,
+    memory: Memory,
+    symbols: dict[str, int],
+    options: RunOptions,
+    sample: Sample,
+) -> tuple[Counters, tuple[str, ...]]:
+    """Run the blocks of a sample.
+
+    Parameters
+    ----------
+    program, launch, parameters, memory, symbols, options
+        As for `gpulab.emulator.execute`; `options.blocks` is not used.
+    sample : Sample
+        From `choose`.
+
+    Returns
+    -------
+    Counters
+        Of the whole grid, extrapolated, with `sampled_blocks` set.
+    tuple of str
+        Names of the arrays that were stored to: they hold the results of the sampled blocks alone.
+    """
+    stretch_touched, touched, distinct = Touched(memory), Touched(memory), []
+    ran = {kind: Counters.zeros(len(program.forms)) for kind in sample.weights}
+    end = time.monotonic() + options.time_limit_s
+    for stretch in sample.stretches:
+        stretch_touched.clear()
+        kinds = classes(launch, stretch)
+        for kind in np.unique(kinds).tolist():
+            left = max(end - time.monotonic(), 1e-3)
+            part = replace(options, blocks=stretch[kinds == kind], touched=stretch_touched, time_limit_s=left)
+            _add(ran[kind], execute(program, launch, parameters, memory, symbols, part))
+        touched.add(stretch_touched)
+        distinct.append((stretch_touched.counts(), touched.counts()))
+    total = Counters.zeros(len(program.forms))
+    for kind, weight in sample.weights.items():
+        _add(total, ran[kind], weight)
+    total.blocks, total.sampled_blocks = launch.blocks, sample.blocks
+    total.warps, total.threads = launch.blocks * launch.warps_per_block, launch.blocks * launch.threads_per_block
+    stands_for = [
+        np.mean([sample.weights[kind] for kind in classes(launch, each).tolist()]) for each in sample.stretches
+    ]
+    grown = np.minimum(_grown(distinct, stands_for), touched.sizes()[:, None]).sum(axis=0)
+    total.distinct_sectors_read, total.distinct_sectors_written, total.footprint_sectors = grown.tolist()
+    return total, touched.written_names()
+
+
+def _add(total: Counters, part: Counters, weight: float = 1.0) -> None:
+    for name in PER_INSTRUCTION:
+        getattr(total, name)[:] += np.rint(getattr(part, name) * weight).astype(np.int64)
+
+
+def _grown(distinct: list[tuple[np.ndarray, np.ndarray]], stands_for: list[float]) -> np.ndarray:
+    """Different sectors of the whole grid, for each allocation in each way, int64.
+
+    Parameters
+    ----------
+    distinct : list of (numpy.ndarray, numpy.ndarray)
+        For each stretch: sectors that it touched, and that it and those before it touched.
+    stands_for : list of float
+        For each stretch: blocks of the grid for each of its blocks.
+    """
+    seen = distinct[-1][1]
+    proportional = np.sum([own * each for (own, _), each in zip(distinct, stands_for, strict=True)], axis=0)
+    exponent: np.ndarray | float = 1.0
+    if len(distinct) >= STRETCHES:
+        one, three = np.mean([own for own, _ in distinct[:STRETCHES]], axis=0), distinct[STRETCHES - 1][1]
+        found = np.log(np.maximum(three, 1) / np.maximum(one, 1)) / np.log(STRETCHES)
+        exponent = np.where(found > _PROPORTIONAL, 1.0, np.maximum(found, 0.0))
+    grown = seen * np.maximum(proportional / np.maximum(seen, 1), 1.0) ** exponent
+    return np.rint(grown).astype(np.int64)

@@ -1,0 +1,70 @@
+"""`Touched`: which sectors of global memory a launch loaded from and stored to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from gpulab.emulator.memory import SECTOR_BYTES, WINDOW_BITS, Memory
+
+
+class Touched:
+    """Maps of touched sectors, one byte for each 32-byte sector of each allocation.
+
+    Compiled kernels write 1 into the maps through the addresses in `Memory.windows`.
+
+    Parameters
+    ----------
+    memory : Memory
+        Its allocations at this time.
+
+    Attributes
+    ----------
+    maps : dict of int to (numpy.ndarray, numpy.ndarray)
+        Of each window: sectors read, sectors written, dtype uint8.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self.maps = {}
+        for window, allocation in memory.allocations.items():
+            sectors = -(-allocation.size // SECTOR_BYTES) + 1
+            self.maps[window] = (np.zeros(sectors, np.uint8), np.zeros(sectors, np.uint8))
+
+    def mark(self, read: Iterable[int], written: Iterable[int]) -> None:
+        """Add sectors, given as addresses divided by 32."""
+        for place, sectors in enumerate((read, written)):
+            for sector in sectors:
+                window = sector * SECTOR_BYTES >> WINDOW_BITS
+                first = self._memory.allocations[window].address // SECTOR_BYTES
+                self.maps[window][place][sector - first] = 1
+
+    def clear(self) -> None:
+        """Forget all."""
+        for each in self.maps.values():
+            for sectors in each:
+                sectors[:] = 0
+
+    def add(self, other: Touched) -> None:
+        """Add what another record of the same memory has."""
+        for window, others in other.maps.items():
+            for mine, theirs in zip(self.maps[window], others, strict=True):
+                mine |= theirs
+
+    def counts(self) -> np.ndarray:
+        """Sectors read, written, and touched in either way: shape (allocations, 3), int64."""
+        found = [
+            (np.count_nonzero(read), np.count_nonzero(written), np.count_nonzero(read | written))
+            for read, written in self.maps.values()
+        ]
+        return np.array(found, np.int64).reshape(-1, 3)
+
+    def sizes(self) -> np.ndarray:
+        """Sectors that each allocation has: shape (allocations,), int64."""
+        return np.array([-(-self._memory.allocations[window].size // SECTOR_BYTES) for window in self.maps], np.int64)
+
+    def written_names(self) -> tuple[str, ...]:
+        """Names of the allocations that were stored to."""
+        names = (self._memory.allocations[window].name for window, (_, written) in self.maps.items() if written.any())
+        return tuple(dict.fromkeys(names))
