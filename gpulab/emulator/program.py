@@ -13,6 +13,7 @@ from gpulab.errors import GpulabError, UnsupportedInstruction
 from gpulab.ptx.cfg import FlowGraph, flow
 from gpulab.ptx.inline import BUILT_INS, inline_calls
 from gpulab.ptx.opcodes import Form, form, read_registers
+from gpulab.ptx.spins import find_spins
 from gpulab.ptx.syntax import Address, Function, Group, Instruction, Module, Operand, Register, Symbol, Variable
 from gpulab.ptx.types import TYPE_BYTES, is_float
 
@@ -43,7 +44,9 @@ class Program:
     module : Module
     order_sensitive : bool
         Whether results may depend on the order of blocks: float atomics, atomics whose result is used, exchanges,
-        `printf`.
+        `printf`, loops that wait for other blocks.
+    spins : dict of int to int
+        Loops that may wait for other threads (`gpulab.ptx.spins`): rank of the head to the awaited instruction.
     """
 
     function: Function
@@ -57,6 +60,7 @@ class Program:
     local_bytes: int
     module: Module
     order_sensitive: bool
+    spins: dict[int, int]
 
     def shared_bytes(self, dynamic: int) -> int:
         """Shared memory of a block in bytes: the static part, and `dynamic` bytes behind it."""
@@ -112,10 +116,12 @@ def load(module: Module, entry: str) -> Program:
     dynamic_start = _aligned(static_bytes, DYNAMIC_SHARED_ALIGN)
     local, local_bytes = _lay_out(v for v in function.variables.values() if v.space in ("local", "param"))
     _check_symbols(module, function)
+    graph = flow(function, forms)
+    spins = find_spins(function, forms, graph)
     return Program(
         function=function,
         forms=forms,
-        graph=flow(function, forms),
+        graph=graph,
         parameters=parameters,
         parameter_bytes=parameter_bytes,
         shared={name: offset for name, (offset, _) in static.items()}
@@ -124,7 +130,9 @@ def load(module: Module, entry: str) -> Program:
         local={name: offset for name, (offset, _) in local.items()},
         local_bytes=local_bytes,
         module=module,
-        order_sensitive=_is_order_sensitive(function, forms),
+        order_sensitive=any(forms[index].space != "shared" for index in spins.values())
+        or _is_order_sensitive(function, forms),
+        spins=spins,
     )
 
 

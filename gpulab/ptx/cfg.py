@@ -4,6 +4,9 @@ A warp always runs the lowest-ranked block at which lanes wait. For lanes that p
 after everything that leads to it, and what follows a loop after the whole loop. That is a weak topological order
 (F. Bourdoncle, "Efficient chaotic iteration strategies with widenings", 1993): the strongly connected components in
 topological order, and inside each the same again without the edges back to its head.
+
+A block also begins before each instruction at which lanes of a warp wait for each other (`meets`), so that where a lane
+waits is always the beginning of a block.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from gpulab.ptx.syntax import Function, Instruction, Symbol
 
 _LEAVES = ("ret", "exit", "trap")
 _BRANCHES = ("bra", "brx")
+_WARP_WIDE = ("shfl", "vote", "match", "redux", "elect", "mma", "wmma", "ldmatrix", "stmatrix", "movmatrix")
 Graph = dict[int, tuple[int, ...]]
 
 
@@ -36,6 +40,8 @@ class Block:
         Registers whose value at its start may still be read.
     exits_only : bool
         Whether every path from here holds nothing but branches, `ret` and `exit`.
+    meets : bool
+        Whether it begins with an instruction at which lanes wait for each other.
     """
 
     rank: int
@@ -44,13 +50,23 @@ class Block:
     successors: tuple[int, ...]
     live_in: frozenset[str]
     exits_only: bool
+    meets: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop: the rank of its head, and the ranks of all its blocks, none of them below the head's."""
+
+    head: int
+    members: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
 class FlowGraph:
-    """Blocks that the entry reaches, in rank order; the entry has rank 0."""
+    """Blocks that the entry reaches, in rank order; the entry has rank 0. Loops, outer ones first."""
 
     blocks: tuple[Block, ...]
+    loops: tuple[Loop, ...] = ()
 
 
 def flow(function: Function, forms: Sequence[Form] | None = None) -> FlowGraph:
@@ -73,7 +89,8 @@ def flow(function: Function, forms: Sequence[Form] | None = None) -> FlowGraph:
     ranges = dict(zip(starts, [*starts[1:], len(function.instructions)], strict=True))
     edges = {start: _successors(function, start, ranges[start]) for start in starts}
     reached = _reachable(edges, 0)
-    order = _weak_topological_order(sorted(reached), {start: edges[start] for start in reached})
+    loops: list[tuple[int, list[int]]] = []
+    order = _weak_topological_order(sorted(reached), {start: edges[start] for start in reached}, loops)
     rank_of = {start: rank for rank, start in enumerate(order)}
     leaving = _exits_only(function, ranges, edges, order)
     blocks = tuple(
@@ -84,10 +101,17 @@ def flow(function: Function, forms: Sequence[Form] | None = None) -> FlowGraph:
             successors=tuple(rank_of[target] for target in edges[start]),
             live_in=frozenset(),
             exits_only=start in leaving,
+            meets=meets(forms[start]),
         )
         for start in order
     )
-    return FlowGraph(_with_liveness(function, forms, blocks))
+    ranked = tuple(Loop(rank_of[head], frozenset(rank_of[start] for start in members)) for head, members in loops)
+    return FlowGraph(_with_liveness(function, forms, blocks), ranked)
+
+
+def meets(form: Form) -> bool:
+    """Whether lanes of a warp wait for each other at an instruction: barriers and ``.sync`` operations."""
+    return form.kind == "barrier" or form.opcode in _WARP_WIDE or form.opcode == "bar"
 
 
 def branch_targets(function: Function, instruction: Instruction) -> tuple[int, ...]:
@@ -102,13 +126,15 @@ def branch_targets(function: Function, instruction: Instruction) -> tuple[int, .
 
 
 def _leaders(function: Function, forms: Sequence[Form]) -> list[int]:
-    """Where blocks begin: the entry, branch targets, and behind branches, exits and barriers."""
+    """Where blocks begin: the entry, branch targets, where lanes meet, and behind branches, exits and barriers."""
     found = {0}
     for index, instruction in enumerate(function.instructions):
         if instruction.opcode in _BRANCHES:
             found.update(branch_targets(function, instruction))
         if instruction.opcode in _BRANCHES + _LEAVES or forms[index].kind == "barrier":
             found.add(index + 1)
+        if meets(forms[index]):
+            found.add(index)
     return sorted(index for index in found if index < len(function.instructions))
 
 
@@ -143,18 +169,22 @@ def _exits_only(function: Function, ranges: dict[int, int], edges: Graph, order:
 # ---- order
 
 
-def _weak_topological_order(nodes: Iterable[int], edges: Graph) -> list[int]:
+def _weak_topological_order(nodes: Iterable[int], edges: Graph, loops: list[tuple[int, list[int]]]) -> list[int]:
+    """The order; loops are added to `loops` as head and members."""
     order: list[int] = []
     for component in _components_in_order(list(nodes), edges):
         if len(component) == 1:
             order += component
+            if component[0] in edges[component[0]]:
+                loops.append((component[0], component))
             continue
         head = _head(component, nodes, edges)
+        loops.append((head, component))
         inside = set(component)
         inner = {
             node: tuple(target for target in edges[node] if target in inside and target != head) for node in component
         }
-        order += [head, *_weak_topological_order([node for node in component if node != head], inner)]
+        order += [head, *_weak_topological_order([node for node in component if node != head], inner, loops)]
     return order
 
 

@@ -132,7 +132,7 @@ def test_ctrl_c_waits_until_native_code_has_let_go_of_the_arrays(monkeypatch: py
 
     monkeypatch.setattr(native, "drive", lambda: drive)
     with pytest.raises(KeyboardInterrupt):
-        _run("compiled", "spin", [_zeros(2, np.int32)], 4, 64, threads=2)
+        _run("compiled", *CASES["choose"], threads=2)
     assert let_go == [True, True]
 
 

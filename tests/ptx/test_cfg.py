@@ -53,9 +53,19 @@ def test_loops_nest() -> None:
     assert found.blocks[2].successors == (2, 3)
 
 
-def test_blocks_end_behind_barriers_but_not_behind_warp_barriers() -> None:
-    found = graph("add.s32 %r1, %r1, 1; bar.sync 0; bar.warp.sync -1; add.s32 %r1, %r1, 1; barrier.sync 1; ret;")
-    assert starts(found) == [0, 2, 5]
+def test_blocks_begin_where_lanes_wait_for_each_other_and_end_behind_barriers() -> None:
+    body = """
+    add.s32 %r1, %r1, 1; bar.sync 0; bar.warp.sync -1; add.s32 %r1, %r1, 1; barrier.sync 1;
+    activemask.b32 %r2; vote.sync.ballot.b32 %r3, %p1, -1; shfl.sync.idx.b32 %r3, %r1, 0, 31, -1; ret;
+    """
+    found = graph(body)
+    assert starts(found) == [0, 1, 2, 4, 5, 6, 7]
+    assert [block.meets for block in found.blocks] == [False, True, True, True, False, True, True]
+
+
+def test_loops_are_found_with_all_their_blocks_outer_ones_first() -> None:
+    body = "OUTER: @%p1 bra AFTER; INNER: @%p2 bra INNER; @%p3 bra OUTER; AFTER: ret;"
+    assert [(loop.head, set(loop.members)) for loop in graph(body).loops] == [(0, {0, 1, 2}), (1, {1})]
 
 
 def test_labels_that_nothing_jumps_to_do_not_split_blocks() -> None:
