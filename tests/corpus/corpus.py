@@ -1,0 +1,85 @@
+"""Loads the kernels of this folder and runs launches of them: on the compiled engine and, small ones, on the interpreter."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpulab
+from gpulab.devices.protocol import LaunchRecord
+from gpulab.launchables.base import BoundLaunch, Launchable
+from gpulab.profiling import Profile
+from gpulab.profiling.judged import judge
+
+HERE = Path(__file__).parent
+INTERPRETED_AT_MOST = 1500
+"""Warp instructions of a launch that the interpreter repeats; it needs about 0.1 ms for each."""
+
+
+def kernel(file: str, name: str, *options: str) -> gpulab.RawKernel:
+    """A kernel of a ``.cu`` file of this folder."""
+    return gpulab.RawKernel.from_file(HERE / file, name, options)
+
+
+class Runner:
+    """Launches kernels. What one launch does on both engines must be the same to the last bit and count.
+
+    Attributes
+    ----------
+    repeated : int
+        Launches that the interpreter repeated.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._monkeypatch = monkeypatch
+        self._twins: dict[Launchable, Launchable] = {}
+        self._shown: set[Launchable] = set()
+        self.repeated = 0
+
+    def __call__(self, bound: BoundLaunch, *args: Any) -> LaunchRecord:
+        """Launch, compare with the interpreter if the launch is small, and check that the kernel's profile is whole."""
+        before = [copy.copy(value) for value in args]
+        record = self._launch("compiled", bound, args)
+        assert record.counters is not None
+        # A kernel's variables live with the kernel object: the twin has its own, and sees the same launches.
+        known = bound.kernel in self._twins or bound.kernel not in self._shown
+        if known and record.counters.warp_instructions.sum() <= INTERPRETED_AT_MOST:
+            twin = self._twins.setdefault(bound.kernel, copy.copy(bound.kernel))
+            repeated = self._launch("reference", BoundLaunch(twin, bound.config), before)
+            _assert_same(args, before, record, repeated)
+            self.repeated += 1
+        if bound.kernel not in self._shown:
+            self._shown.add(bound.kernel)
+            _assert_profile_is_whole(Profile((judge(record, gpulab.current().gpu),)))
+        return record
+
+    def _launch(self, engine: str, bound: BoundLaunch, args: Sequence[Any]) -> LaunchRecord:
+        self._monkeypatch.setenv("GPULAB_ENGINE", engine)
+        return gpulab.current().launch(bound, args, count=True)
+
+
+def _assert_same(mine: Sequence[Any], theirs: Sequence[Any], record: LaunchRecord, other: LaunchRecord) -> None:
+    for position, (left, right) in enumerate(zip(mine, theirs, strict=True)):
+        if isinstance(left, np.ndarray):
+            assert left.tobytes() == right.tobytes(), f"engines differ in argument {position}: {left} and {right}"
+    assert record.counters is not None and other.counters is not None
+    assert record.counters.differences(other.counters) == {}
+
+
+def _assert_profile_is_whole(profile: Profile) -> None:
+    """Every part of a profile can be had, and its sum over lines is that of the launch."""
+    sources = profile.sources
+    assert sources is not None
+    document = json.loads(json.dumps(profile.to_json(), allow_nan=False))
+    assert document["metrics"]["smsp__inst_executed.sum"] > 0
+    assert 0 < profile.time.low <= profile.time.seconds <= profile.time.high
+    assert profile.on("H100").time.seconds > 0
+    assert len(profile.lines) > 0
+    assert all(str(finding) for finding in profile.findings)
+    assert repr(profile) and repr(profile.details()) and profile._repr_html_()
