@@ -11,6 +11,7 @@ from corpus import Runner, kernel
 
 from gpulab import cuda
 
+
 @cuda.jit
 def histogram_python(data, bins):
     counts = cuda.shared.array(64, numba.int32)
@@ -38,7 +39,9 @@ def compact_python(data, limit, out, kept):
 
 
 @pytest.mark.parametrize(("n", "bins", "grid", "block"), [(1001, 37, 2, 64), (130, 256, 1, (13, 1)), (4096, 5, 3, 96)])
-def test_histogram_with_shared_atomics(run: Runner, random: np.random.Generator, n: int, bins: int, grid: int, block: object) -> None:
+def test_histogram_with_shared_atomics(
+    run: Runner, random: np.random.Generator, n: int, bins: int, grid: int, block: object
+) -> None:
     data, counted = random.integers(0, 256, n, np.uint8), np.zeros(bins, np.uint32)
     run(kernel("counting.cu", "histogram_shared")[grid, block, 0, 4 * bins], data, n, counted, bins)
     assert (counted == np.bincount(data.astype(int) % bins, minlength=bins)).all()
