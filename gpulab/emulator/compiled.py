@@ -54,7 +54,7 @@ def execute(
         Run only the general variant, which is slower and makes no assumption. For tests.
     """
     code = variant(program, launch.block, options.count, symbols, general)
-    run = _Run(program, launch, parameters, memory, symbols, options, code)
+    run = Run(program, launch, parameters, memory, symbols, options, code)
     run.finish()
     return run.counters()
 
@@ -100,7 +100,7 @@ def aligned(nbytes: int) -> np.ndarray:
 
 
 @dataclass
-class _Thread:
+class OsThread:
     """An OS thread's context and memory."""
 
     context: np.ndarray
@@ -115,7 +115,9 @@ class _Thread:
 
 
 @dataclass
-class _Run:
+class Run:
+    """One launch: its memory, its OS threads, and how it ended."""
+
     program: Program
     launch: LaunchConfig
     parameters: bytes
@@ -123,7 +125,7 @@ class _Run:
     symbols: dict[str, int]
     options: RunOptions
     code: Variant
-    threads: list[_Thread] = field(default_factory=list)
+    threads: list[OsThread] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.windows = self.memory.windows.copy()
@@ -148,7 +150,7 @@ class _Run:
             self.windows[window]["read"], self.windows[window]["written"] = (each.ctypes.data for each in maps)
         return touched
 
-    def _thread(self) -> _Thread:
+    def _thread(self) -> OsThread:
         program, launch = self.program, self.launch
         instructions, warps = len(program.forms), launch.warps_per_block
         shared_bytes = shared_memory_bytes(program, launch)
@@ -193,7 +195,7 @@ class _Run:
         context = aligned(8 * layout.CONTEXT_WORDS + 128)[: 8 * layout.CONTEXT_WORDS].view(np.int64)
         for name, value in words.items():
             context[SLOTS[name]] = value
-        return _Thread(context, buffers)
+        return OsThread(context, buffers)
 
     # ---- running
 
@@ -231,19 +233,23 @@ class _Run:
             with contextlib.suppress(KeyboardInterrupt):
                 time.sleep(_STOP_POLL_S)
 
-    def _work(self, thread: _Thread) -> None:
+    def _work(self, thread: OsThread) -> None:
         thread.begun = True
         try:
-            drive = native.drive()
-            thread.result = drive(thread.context.ctypes.data)
-            while thread.result == layout.BAIL:
-                thread.context[SLOTS["general"]] = self.code.general_address()
-                thread.result = drive(thread.context.ctypes.data)
+            self.drive(thread)
         except BaseException as error:  # noqa: BLE001 (raised again by the launching thread)
             thread.error = error
             self.shared_words[0] = 1
         finally:
             thread.ended.set()
+
+    def drive(self, thread: OsThread) -> None:
+        """Run blocks until there are none left, or something stops the thread."""
+        drive = native.drive()
+        thread.result = drive(thread.context.ctypes.data)
+        while thread.result == layout.BAIL:
+            thread.context[SLOTS["general"]] = self.code.general_address()
+            thread.result = drive(thread.context.ctypes.data)
 
     def _raise_errors(self, timed_out: bool) -> None:
         for error in (*(thread.error for thread in self.threads), self.calls.error):
@@ -258,7 +264,7 @@ class _Run:
             where = first.word("fault_instruction"), first.word("fault_block"), first.word("fault_warp")
             raise time_limit_error(self.program, self.launch, self.options.time_limit_s, *where)
 
-    def _fault(self, thread: _Thread) -> KernelFault:
+    def _fault(self, thread: OsThread) -> KernelFault:
         kind = FAULT_KINDS[thread.word("fault_kind")]
         instruction, block = thread.word("fault_instruction"), thread.word("fault_block")
         linear = thread.word("fault_warp") * layout.WARP + thread.word("fault_lane")
@@ -270,7 +276,7 @@ class _Run:
         message = self.calls.message if kind == "assert" else ""
         return make_fault(self.program, self.launch, kind, instruction, block, linear, message)
 
-    def _first_waiting(self, thread: _Thread) -> int:
+    def _first_waiting(self, thread: OsThread) -> int:
         """The barrier instruction at which the first waiting warp of a block waits."""
         frames = thread.buffers["frames"].view(np.int64).reshape(self.launch.warps_per_block, -1)
         waiting = frames[frames[:, layout.FRAME["status"]] == layout.WAITING]

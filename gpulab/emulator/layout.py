@@ -24,6 +24,8 @@ _CONTEXT = (
     "l1", "caches", "memos",
     # Code
     "fast", "general",
+    # What the check knows (`checking`); 0 in all other runs
+    "check",
     # State
     "in_block", "warp", "block", "ctaid.x", "ctaid.y", "ctaid.z", "epoch",
     "l1_version", "l1_version.1", "l1_version.2", "l1_version.3",

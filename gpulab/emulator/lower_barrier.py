@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpulab.emulator import layout
+from gpulab.emulator.checking import hooks
 from gpulab.emulator.frontier import members
 from gpulab.emulator.ir import Value, constant
 from gpulab.emulator.layout import frame_get, frame_put
@@ -32,6 +33,7 @@ def lower_barrier(state: State, cases: list[tuple[int, str]]) -> None:
     if not elsewhere.constant:
         fault_if(state, b.is_("ne", elsewhere, 0), "barrier", arriving)
     number = _arrive(state, arriving)
+    hooks.arrive(state, number)
     frame_put(b, state.frame, "barrier", number)
     frame_put(b, state.frame, "resume", constant("i32", 1 + block.rank))
     kept = set(blocks[target].live_in)
@@ -41,6 +43,7 @@ def lower_barrier(state: State, cases: list[tuple[int, str]]) -> None:
     entry = b.fresh("resume")
     b.label(entry)
     restore(state, kept, leaving)
+    hooks.leave(state)
     _take_result(state)
     b.br(skip)
     b.label(skip)

@@ -8,6 +8,7 @@ stop.
 from __future__ import annotations
 
 from gpulab.emulator import layout, lower_approx, lower_atomics, lower_compare, lower_memory, lower_warp
+from gpulab.emulator.checking import hooks
 from gpulab.emulator.frontier import members
 from gpulab.emulator.ir import Builder, IrModule, constant, constants
 from gpulab.emulator.lower_affine import lower_affine
@@ -46,6 +47,7 @@ def lower_kernel(
     symbols: dict[str, int],
     bailed_from: Plan | None = None,
     bail_points: tuple[int, ...] = (),
+    check: bool = False,
 ) -> tuple[int, ...]:
     """Put a variant of the kernel into a module.
 
@@ -57,6 +59,8 @@ def lower_kernel(
         Whether to count.
     bailed_from, bail_points
         For the general variant: the plan of the fast one and the instructions before which it may bail out.
+    check : bool
+        Whether every access and synchronization is told to the check (`checking`).
 
     Returns
     -------
@@ -64,7 +68,7 @@ def lower_kernel(
         Instructions before which this variant may bail out.
     """
     b = Builder(module, name, "i32", (("context", "ptr"), ("frame", "ptr")))
-    state = State(b, program, plan, count, symbols)
+    state = State(b, program, plan, count, symbols, check)
     state.initialize()
     for place in state.waiting:
         b.store(constant("i32", 0), place)
@@ -73,6 +77,7 @@ def lower_kernel(
     b.emit("")
     cases: list[tuple[int, str]] = []
     b.label("start")
+    hooks.begin(state)
     b.store(layout.frame_get(b, state.frame, "mask"), state.active)
     b.br(block_label(0))
     for block in program.graph.blocks:
@@ -181,6 +186,7 @@ def _lower_instruction(state: State) -> None:
 
 def _lower_unguarded(state: State) -> None:
     form = state.form
+    hooks.before(state)
     if uses_carry(state):
         carry(state)
         return

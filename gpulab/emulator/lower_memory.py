@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpulab.emulator import layout
+from gpulab.emulator.checking import hooks
 from gpulab.emulator.ir import Value, bits_of, constant, mangled, type_text
 from gpulab.emulator.lower_count import count_request
 from gpulab.emulator.lower_table import ELEMENTS, lowers
@@ -143,7 +144,7 @@ def _first(state: State, access: Access, value: Value) -> Value:
 
 def _fast_kind(state: State, access: Access) -> str | None:
     """``uniform``, ``contiguous``, ``rows``, ``steps`` (one address a row), ``strided`` or None, by the strides."""
-    if access.space not in ("global", "shared", "const") or state.plan.general:
+    if access.space not in ("global", "shared", "const") or state.plan.general or state.check:
         return None
     if isinstance(access.address, Value):
         return "uniform" if access.address.lanes == 1 else None
@@ -277,13 +278,20 @@ def _split(state: State, whole: Value, vector: int) -> list[Value]:
 # ---- any addresses
 
 
-def resolve(state: State, access: Access) -> Value:
-    """Check every lane that is on; host addresses as 32 pointers. Faults leave the warp."""
+def resolve(state: State, access: Access, stored: list[Value] | None = None) -> Value:
+    """Check every lane that is on; host addresses as 32 pointers. Faults leave the warp.
+
+    `stored` are the values that a plain store is about to put there, for the check.
+    """
     b = state.b
     addresses, hosts = state.buffers["addresses"], state.buffers["hosts"]
     b.store(state.vector(access.address), addresses, align=64)
     space = {"const": "global", "call": "local"}.get(access.space, access.space)
     b.store(constant("i64", 0, 32), hosts, align=64)
+    if state.check:
+        # Nothing leaves the warp: a faulty lane is noted, and its host address is that of memory of no meaning.
+        hooks.access(state, space, access, stored)
+        return b.cast("inttoptr", b.load("i64", hosts, 32, align=64), "ptr")
     ok = b.call(f"resolve_{space}", "i32", state.context, addresses, hosts, access.on, access.info(state.index))
     after = b.fresh("resolved")
     b.cond(b.is_("ne", ok, 0), after, state.fault_label)
@@ -317,7 +325,7 @@ def _moved(state: State, pointers: Value, distance: int) -> Value:
 
 def _scatter(state: State, access: Access, values: list[Value]) -> None:
     """Store lane by lane, ascending, so that the highest lane wins at one address."""
-    _scatter_to(state, access, resolve(state, access), values)
+    _scatter_to(state, access, resolve(state, access, values), values)
 
 
 def _scatter_to(state: State, access: Access, pointers: Value, values: list[Value]) -> None:

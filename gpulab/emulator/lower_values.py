@@ -8,6 +8,7 @@ reader can use it, as an `Affine`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gpulab.emulator import layout
 from gpulab.emulator.ir import Builder, Value, constant, constants, int_of
@@ -30,6 +31,9 @@ from gpulab.ptx.syntax import (
     Symbol,
 )
 from gpulab.ptx.types import is_signed
+
+if TYPE_CHECKING:
+    from gpulab.emulator.checking.hooks import Facts
 
 SINK = "_"
 
@@ -55,11 +59,21 @@ class Variable:
 class State:
     """Everything that lowering functions share for one kernel."""
 
-    def __init__(self, builder: Builder, program: Program, plan: Plan, count: bool, symbols: dict[str, int]) -> None:
+    def __init__(
+        self,
+        builder: Builder,
+        program: Program,
+        plan: Plan,
+        count: bool,
+        symbols: dict[str, int],
+        check: bool = False,
+    ) -> None:
         self.b = builder
         self.program = program
         self.plan = plan
         self.count = count
+        self.check = check
+        self.facts: Facts | None = None  # what the check knows of the kernel
         self.symbols = symbols
         self.context = builder.argument("context", "ptr")
         self.frame = builder.argument("frame", "ptr")

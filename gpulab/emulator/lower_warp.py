@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpulab.emulator import layout
+from gpulab.emulator.checking import hooks
 from gpulab.emulator.frontier import members
 from gpulab.emulator.ir import Value, constant, constants, lane_numbers
 from gpulab.emulator.lower_control import fault_if
@@ -32,10 +33,12 @@ def member_mask(state: State, position: int) -> Value:
         names_absent = b.is_("ne", b.and_(mask, absent), 0)
         wrong = b.select(names_absent, on, b.and_(on, b.not_(mask)))
         fault_if(state, b.is_("ne", wrong, 0), "warp-sync", wrong)
+        hooks.warp_sync(state, mask, live_lanes(state))
         return mask
     alone = b.is_("eq", b.and_(mask, LANE_BITS), 0)
     wrong_lanes = b.and_(b.mask_word(b.or_(b.is_("ne", b.and_(mask, absent), 0), alone)), on)
     fault_if(state, b.is_("ne", wrong_lanes, 0), "warp-sync", wrong_lanes)
+    hooks.warp_sync(state, mask, live_lanes(state))
     return mask
 
 

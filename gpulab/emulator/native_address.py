@@ -68,7 +68,7 @@ def _define_resolve(module: IrModule, space: str) -> None:
     with b.bits(mask) as lane:
         place = b.mul(b.resize(lane, "i64"), 8)
         address = b.load("i64", b.offset(addresses, place))
-        room, offset, host = _place(b, context, space, address, lane, info)
+        room, offset, host = place_of(b, context, space, address, lane, info)
         bad = b.fresh("bad")
         fits = b.and_(b.compare("ule", offset, b.sub(room, size)), b.compare("sge", room, size))
         aligned = b.is_("eq", b.and_(address, b.sub(size, 1)), 0)
@@ -123,7 +123,7 @@ def _room(b: Builder, row: Value, info: Value) -> Value:
     return b.select(stores, row_field(b, row, "store_room"), row_field(b, row, "room"))
 
 
-def _place(
+def place_of(
     b: Builder, context: Value, space: str, address: Value, lane: Value, info: Value
 ) -> tuple[Value, Value, Value]:
     """Bytes of the object that an address points into, offset in it, host address of the object."""

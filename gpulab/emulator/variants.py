@@ -7,6 +7,7 @@ import weakref
 from dataclasses import dataclass, field
 
 from gpulab.emulator import jit, layout, native
+from gpulab.emulator.checking.native import helpers as check_helpers
 from gpulab.emulator.ir import IrModule
 from gpulab.emulator.lower_control import register_offset
 from gpulab.emulator.lower_kernel import lower_kernel
@@ -19,7 +20,7 @@ FULL_OPTIMIZATION_LIMIT = 3000
 
 @dataclass
 class Variant:
-    """One compiled kernel: for a block shape, with or without counting.
+    """One compiled kernel: for a block shape, with or without counting, with or without the check.
 
     Attributes
     ----------
@@ -35,6 +36,7 @@ class Variant:
     symbols: dict[str, int]
     fast: jit.Code
     bail_points: tuple[int, ...]
+    check: bool = False
     _general: jit.Code | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -49,8 +51,11 @@ class Variant:
             if self._general is None:
                 plan = general_plan(self.program, self.plan.block_shape)
                 module = IrModule()
-                lower_kernel(module, "warp", self.program, plan, self.count, self.symbols, self.plan, self.bail_points)
-                self._general = _build(module, self.program)
+                points = self.bail_points
+                lower_kernel(
+                    module, "warp", self.program, plan, self.count, self.symbols, self.plan, points, self.check
+                )
+                self._general = _build(module, self.program, self.check)
             return self._general.addresses["warp"]
 
 
@@ -66,33 +71,41 @@ def masks_end(program: Program) -> int:
     return layout.FRAME_HEADER_BYTES + 4 * len(program.graph.blocks)
 
 
-def _build(module: IrModule, program: Program) -> jit.Code:
+def _build(module: IrModule, program: Program, check: bool) -> jit.Code:
     level = 1 if len(program.forms) <= FULL_OPTIMIZATION_LIMIT else 0
-    return jit.build(module.text(), ("warp",), native.helpers().addresses, level)
+    imports = native.helpers().addresses | (check_helpers().addresses if check else {})
+    return jit.build(module.text(), ("warp",), imports, level)
 
 
-Key = tuple[BlockShape, bool, bool, tuple[str, ...]]
+Key = tuple[BlockShape, bool, bool, bool, tuple[str, ...]]
 _variants: dict[int, dict[Key, Variant]] = {}
 _lock = threading.Lock()
 
 
 def variant(
-    program: Program, block: tuple[int, int, int], count: bool, symbols: dict[str, int], general: bool
+    program: Program,
+    block: tuple[int, int, int],
+    count: bool,
+    symbols: dict[str, int],
+    general: bool,
+    check: bool = False,
 ) -> Variant:
     """The variant for a launch, from memory or newly compiled."""
-    key = (BlockShape.of(block), count, general, tuple(sorted(symbols)))
+    key = (BlockShape.of(block), count, general, check, tuple(sorted(symbols)))
     with _lock:
         if id(program) not in _variants:
             _variants[id(program)] = {}
             weakref.finalize(program, _variants.pop, id(program), None)
         known = _variants[id(program)]
         if key not in known:
-            known[key] = _compile(program, *key[:3], symbols)
+            known[key] = _compile(program, *key[:4], symbols)
         return known[key]
 
 
-def _compile(program: Program, shape: BlockShape, count: bool, general: bool, symbols: dict[str, int]) -> Variant:
+def _compile(
+    program: Program, shape: BlockShape, count: bool, general: bool, check: bool, symbols: dict[str, int]
+) -> Variant:
     plan = general_plan(program, shape) if general else fast_plan(program, shape)
     module = IrModule()
-    bail_points = lower_kernel(module, "warp", program, plan, count, symbols)
-    return Variant(program, plan, count, symbols, _build(module, program), bail_points)
+    bail_points = lower_kernel(module, "warp", program, plan, count, symbols, check=check)
+    return Variant(program, plan, count, symbols, _build(module, program, check), bail_points, check)

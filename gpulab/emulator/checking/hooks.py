@@ -1,0 +1,159 @@
+"""What the lowering of a kernel tells the check, in its variant of the code; in all others these functions emit nothing."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from gpulab.emulator import layout
+from gpulab.emulator.checking.arithmetic import Indices, indices
+from gpulab.emulator.checking.layout import NO_READ, STRENGTH_AT, own, own_word
+from gpulab.emulator.checking.strength import is_fence, strengths
+from gpulab.emulator.ir import Value, bits_of, constant
+from gpulab.ptx.syntax import Immediate
+
+if TYPE_CHECKING:
+    from gpulab.emulator.lower_memory import Access
+    from gpulab.emulator.lower_values import State
+    from gpulab.emulator.program import Program
+
+LARGEST_ACCESS_BYTES = 16
+
+
+class Facts:
+    """What the check knows of a kernel before it runs; kept by the lowering state."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    @cached_property
+    def indices(self) -> Indices:
+        """The arithmetic behind addresses."""
+        return indices(self._program)
+
+    @cached_property
+    def strengths(self) -> tuple[int, ...]:
+        """The strength of each access."""
+        return strengths(self._program)
+
+
+def _facts(state: State) -> Facts:
+    if state.facts is None:
+        state.facts = Facts(state.program)
+    return state.facts
+
+
+def begin(state: State) -> None:
+    """A warp begins; the first one of a block begins the block."""
+    if state.check:
+        state.b.call("check_begin", None, state.context)
+
+
+def before(state: State) -> None:
+    """An instruction is about to be executed by the lanes that are on."""
+    if not state.check:
+        return
+    if is_fence(state.program, state.index):
+        state.b.call("check_fence", None, state.context)
+    if state.index in _facts(state).indices.arithmetic:
+        _watch_overflow(state)
+
+
+def access(state: State, space: str, what: Access, stored: list[Value] | None) -> None:
+    """Lanes access memory at the addresses in the state's buffer; their host addresses go into the other one."""
+    b, facts = state.b, _facts(state)
+    flags = facts.strengths[state.index] << STRENGTH_AT
+    if state.form.operation == "exch":
+        flags |= NO_READ
+    info = b.or_(what.info(state.index), flags)
+    _report_overflows(state, what.on)
+    values = constant("ptr", 0)
+    step = bits_of(what.element) // 8
+    if stored is not None:
+        values = b.alloca("i8", layout.WARP, LARGEST_ACCESS_BYTES)
+        for number, value in enumerate(stored):
+            b.store(b.widen(value), b.offset(values, number * layout.WARP * step))
+    places = state.buffers["addresses"], state.buffers["hosts"]
+    b.call(f"check_{space}", None, state.context, *places, values, constant("i64", step), what.on, info)
+
+
+def arrive(state: State, barrier: Value) -> None:
+    """A warp arrives at a barrier."""
+    if state.check:
+        number = state.b.resize(barrier, "i64")
+        state.b.call("check_arrive", None, state.context, _warp(state), number)
+
+
+def leave(state: State) -> None:
+    """A warp goes on behind the barrier that its frame names."""
+    if state.check:
+        number = layout.frame_get(state.b, state.frame, "barrier", "i64")
+        state.b.call("check_leave", None, state.context, _warp(state), number)
+
+
+def warp_sync(state: State, mask: Value, live: Value) -> None:
+    """The lanes of a mask, a word or one for each lane, have waited for each other."""
+    if not state.check:
+        return
+    b = state.b
+    if mask.lanes == 1:
+        b.call("check_warp_sync", None, state.context, _warp(state), b.and_(mask, live), live)
+        return
+    kept, left = b.variable(mask), b.variable(state.on())
+    with b.loop() as done:
+        now = b.load("i32", left)
+        b.go_if(b.is_("eq", now, 0), done)
+        lane = b.resize(b.count_trailing_zeros(now), "i64")
+        group = b.and_(b.load("i32", b.offset(kept, b.mul(lane, 4))), live)
+        b.call("check_warp_sync", None, state.context, _warp(state), group, live)
+        rest = b.and_(now, b.not_(group))
+        b.store(b.and_(rest, b.sub(now, 1)), left)
+
+
+def _warp(state: State) -> Value:
+    return layout.frame_get(state.b, state.frame, "index", "i64")
+
+
+# ---- integer overflow
+
+
+def _overflow_place(state: State, number: int) -> Value:
+    """Where the lanes of the warp are kept whose last result of this arithmetic wrapped around."""
+    b, structure = state.b, own(state.b, state.context)
+    start = b.mul(_warp(state), own_word(b, structure, "overflow_stride"))
+    return b.offset(b.offset(own_word(b, structure, "overflows", "ptr"), start), 4 * number)
+
+
+def _watch_overflow(state: State) -> None:
+    b, what = state.b, _facts(state).indices.arithmetic[state.index]
+    wrapped = _wrapped(state, signed=True)
+    if not what.signed:
+        wrapped = b.and_(wrapped, _wrapped(state, signed=False))
+    on, place = state.on(), _overflow_place(state, what.number)
+    kept = b.and_(b.load("i32", place), b.not_(on))
+    b.store(b.or_(kept, b.and_(b.mask_word(wrapped), on)), place)
+
+
+def _wrapped(state: State, signed: bool) -> Value:
+    """Whether the result does not fit into 32 bits, all operands taken as signed or as unsigned."""
+    b, form = state.b, state.form
+    operands = state.instruction.operands[1:]
+    if form.opcode == "shl":
+        assert isinstance(operands[1], Immediate)
+        result = b.shl(b.resize(state.value(operands[0], "u32"), "i64", signed), int(operands[1].value))
+    else:
+        first, second, *rest = (b.resize(state.value(each, "u32"), "i64", signed) for each in operands)
+        result = b.binary({"add": "add", "sub": "sub"}.get(form.opcode, "mul"), first, second)
+        if rest:
+            result = b.add(result, rest[0])
+    return b.compare("ne", b.resize(b.resize(result, "i32"), "i64", signed), result)
+
+
+def _report_overflows(state: State, on: Value) -> None:
+    b, found = state.b, _facts(state).indices
+    for arithmetic in found.behind.get(state.index, ()):
+        place = _overflow_place(state, found.arithmetic[arithmetic].number)
+        lanes = b.and_(b.load("i32", place), on)
+        with b.if_(b.is_("ne", lanes, 0)):
+            sites = constant("i64", state.index), constant("i64", arithmetic)
+            b.call("check_overflow", None, state.context, lanes, *sites)

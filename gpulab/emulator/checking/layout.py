@@ -1,0 +1,124 @@
+"""Where the check keeps what it knows: a record of an access, the cells of the shadow, the words of its two structures.
+
+A *record* is one word: who (thread of the block, 10 bits), how ordered by itself (2 bits: plain, volatile, strong), which
+instruction (18 bits) and when (34 bits). Time is a count of synchronizations; it only grows, so what is left of an earlier
+block is older than all that counts, and nothing needs to be cleared.
+
+A *cell* of the shadow stands for as many bytes as the smallest access of the kernel to that space has: the record of the
+last store, and those of two readers since.
+"""
+
+from __future__ import annotations
+
+from gpulab.emulator.ir import Builder, Value, constant
+from gpulab.emulator.layout import BARRIERS, WARP, get
+
+THREAD_BITS, STRENGTH_SHIFT, SITE_SHIFT, TIME_SHIFT = 10, 10, 12, 30
+SITES = 1 << (TIME_SHIFT - SITE_SHIFT)
+PLAIN, VOLATILE, STRONG = range(3)
+
+WRITER, READER, OTHER_READER, CELL_BYTES = 0, 8, 16, 24
+
+# Bits of the `info` word of an access, beside those of `emulator.layout`: strength, and that an atomic reads nothing.
+STRENGTH_AT = 12
+NO_READ = 1 << 14
+
+_LEDGER = (
+    "time", "grid_floor", "running", "segment_start", "segments", "segment_count", "segments_most",
+    "entries", "entry_count", "entries_lost", "shadows",
+)  # fmt: skip
+LEDGER = {name: index for index, name in enumerate(_LEDGER)}
+"""What all blocks in flight share, in 64-bit words."""
+
+_OWN = (
+    "ledger", "block_run", "begin", "observed", "shared_cells", "shared_shift", "global_shift",
+    "local_map", "local_map_bytes", "overflows", "overflow_stride", "nowhere",
+)  # fmt: skip
+OWN = {name: index for index, name in enumerate(_OWN)}
+"""What belongs to one block in flight, in 64-bit words; the arrays below follow."""
+
+# Until when the accesses of one warp (column) are before what another one (row) does now; the same gathered at barriers.
+WARPS = 16
+ARRIVING = WARPS + WARP * WARP
+RELEASED = ARRIVING + BARRIERS * WARP
+PHASES = RELEASED + BARRIERS * WARP
+WARP_PHASES = PHASES + BARRIERS
+# The same between the lanes of each warp.
+LANES = WARP_PHASES + WARP * BARRIERS
+OWN_WORDS = LANES + WARP * WARP * WARP
+
+# A row of `shadows`, one for each window: host addresses of its cells and of its map of defined bytes, 0 for none.
+SHADOW_ROW_BYTES = 16
+# A segment: from when on which block ran, and when a thread of it last executed a fence.
+SEGMENT_BYTES = 24
+
+# An entry of the table: what, how often, the first example, the threads of the block that was last to do it.
+_ENTRY = ("key", "count", "block", "thread", "address", "record", "same_block", "last_run")
+ENTRY = {name: index for index, name in enumerate(_ENTRY)}
+ENTRY_THREADS = len(ENTRY)
+ENTRY_WORDS = 24
+ENTRIES = 256
+
+KINDS = {
+    "out-of-bounds": 1,
+    "misaligned": 2,
+    "uninitialized": 3,
+    "race between blocks": 4,
+    "race in a block": 5,
+    "race in a warp": 6,
+    "ordered by flags": 7,
+    "overflow": 8,
+}
+KIND_BITS = 4
+KEY_SITE_SHIFT, KEY_OTHER_SHIFT = KIND_BITS, KIND_BITS + 24
+
+
+def own(b: Builder, context: Value) -> Value:
+    """The structure of the block that runs."""
+    return get(b, context, "check", "ptr")
+
+
+def own_place(b: Builder, structure: Value, name: str) -> Value:
+    """Pointer to a word of it."""
+    return b.offset(structure, 8 * OWN[name])
+
+
+def own_word(b: Builder, structure: Value, name: str, element: str = "i64") -> Value:
+    """A word of it."""
+    return b.load(element, own_place(b, structure, name))
+
+
+def ledger_place(b: Builder, structure: Value, name: str) -> Value:
+    """Pointer to a word of the ledger."""
+    return b.offset(own_word(b, structure, "ledger", "ptr"), 8 * LEDGER[name])
+
+
+def ledger_word(b: Builder, structure: Value, name: str, element: str = "i64") -> Value:
+    """A word of the ledger."""
+    return b.load(element, ledger_place(b, structure, name))
+
+
+def tick(b: Builder, structure: Value) -> Value:
+    """The time now; from here on it is one later."""
+    place = ledger_place(b, structure, "time")
+    now = b.load("i64", place)
+    b.store(b.add(now, 1), place)
+    return now
+
+
+def time_of(b: Builder, record: Value) -> Value:
+    """When the access of a record happened."""
+    return b.lshr(record, TIME_SHIFT)
+
+
+def thread_of(b: Builder, record: Value) -> Value:
+    """The thread of the block that did it."""
+    return b.and_(record, (1 << THREAD_BITS) - 1)
+
+
+def row(b: Builder, structure: Value, start: int, number: Value) -> Value:
+    """Pointer to a row of 32 words of one of the arrays."""
+    return b.offset(structure, b.add(b.mul(number, 8 * WARP), 8 * start))
+
+
+NONE = constant("i64", 0)

@@ -1,0 +1,18 @@
+"""The native helpers of the check, compiled once for each machine when the first check needs them."""
+
+from __future__ import annotations
+
+import functools
+
+from gpulab.emulator import jit
+from gpulab.emulator.checking import native_order, native_shadow, native_table
+from gpulab.emulator.ir import IrModule
+
+
+@functools.cache
+def helpers() -> jit.Code:
+    """The linked helpers; kernels import their addresses."""
+    module = IrModule()
+    native_table.define(module)
+    exports = native_order.define(module) + native_shadow.define(module) + native_table.define_overflow(module)
+    return jit.build(module.text(), exports, {}, level=2)

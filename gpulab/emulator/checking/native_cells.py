@@ -1,0 +1,148 @@
+"""The cells of the shadow: who stored a piece of memory last, and who read it since.
+
+Of the readers since the last store two are kept, and these as far apart as can be: in two blocks, else in two warps, else two
+lanes. A later store that is not ordered after all readers of a piece is then not ordered after one of the two, as long as
+only barriers of the whole block and warp synchronizations of whole warps order things.
+"""
+
+from __future__ import annotations
+
+from gpulab.emulator.checking.layout import (
+    CELL_BYTES,
+    KINDS,
+    OTHER_READER,
+    READER,
+    STRENGTH_SHIFT,
+    STRONG,
+    TIME_SHIFT,
+    WRITER,
+    own_word,
+    thread_of,
+    time_of,
+)
+from gpulab.emulator.checking.native_order import in_this_block
+from gpulab.emulator.ir import Builder, IrModule, Value, constant
+from gpulab.emulator.layout import WARP
+
+_PARAMETERS = (
+    ("context", "ptr"),
+    ("structure", "ptr"),
+    ("cells", "ptr"),
+    ("shift", "i64"),
+    ("offset", "i64"),
+    ("size", "i64"),
+    ("me", "i64"),
+    ("since", "i64"),
+)
+# Time and thread of a record: all but how and where.
+_WHO_AND_WHEN = -1 << TIME_SHIFT | (1 << STRENGTH_SHIFT) - 1
+
+
+def define(module: IrModule) -> None:
+    """Put ``read_cells`` and ``write_cells`` into a module: they give the record of a conflicting access, or 0."""
+    for name, extra, visit in (("read_cells", (), _read), ("write_cells", (("same", "i1"),), _write)):
+        b = Builder(module, name, "i64", (*_PARAMETERS, *extra), "nounwind", "internal")
+        conflict = b.variable(constant("i64", 0))
+        for cell in _each(b, *(b.argument(n, t) for n, t in _PARAMETERS[2:6])):
+            visit(b, cell, conflict)
+        b.ret(b.load("i64", conflict))
+        b.finish()
+
+
+def _each(b: Builder, cells: Value, shift: Value, offset: Value, size: Value):  # noqa: ANN202
+    index = b.variable(b.binary("lshr", offset, shift))
+    end = b.binary("lshr", b.sub(b.add(offset, size), 1), shift)
+    with b.loop() as leave:
+        now = b.load("i64", index)
+        b.go_if(b.compare("ugt", now, end), leave)
+        b.store(b.add(now, 1), index)
+        yield b.offset(cells, b.mul(now, CELL_BYTES))
+
+
+def any_stored(b: Builder, cells: Value, shift: Value, offset: Value, size: Value, since: Value) -> Value:
+    """Whether any piece was stored since a time."""
+    some = b.variable(constant("i1", 0))
+    for cell in _each(b, cells, shift, offset, size):
+        stored = b.compare("uge", time_of(b, b.load("i64", b.offset(cell, WRITER))), since)
+        b.store(b.or_(b.load("i1", some), stored), some)
+    return b.load("i1", some)
+
+
+def _live(b: Builder, record: Value) -> Value:
+    """Whether a record counts and its access is not before this one."""
+    context, structure = b.argument("context", "ptr"), b.argument("structure", "ptr")
+    live = b.variable(constant("i1", 0))
+    with b.if_(b.compare("uge", time_of(b, record), b.argument("since", "i64"))):
+        before = b.call("ordered", "i1", context, structure, record, b.argument("me", "i64"))
+        b.store(b.not_(before), live)
+    return b.load("i1", live)
+
+
+def _strength(b: Builder, record: Value) -> Value:
+    return b.and_(b.lshr(record, STRENGTH_SHIFT), 3)
+
+
+def _conflicts(b: Builder, record: Value, live: Value) -> Value:
+    """Whether it is a race: not if both are atomic, or the one is and the other volatile."""
+    both = b.add(_strength(b, record), _strength(b, b.argument("me", "i64")))
+    return b.and_(live, b.is_("ule", both, STRONG))
+
+
+def _keep_first(b: Builder, conflict: Value, found: Value, record: Value) -> None:
+    first = b.and_(found, b.is_("eq", b.load("i64", conflict), 0))
+    b.store(b.select(first, record, b.load("i64", conflict)), conflict)
+
+
+def _read(b: Builder, cell: Value, conflict: Value) -> None:
+    """A load: is it after the last store? And keep it as a reader, if it adds something."""
+    me = b.argument("me", "i64")
+    writer = b.load("i64", b.offset(cell, WRITER))
+    _keep_first(b, conflict, _conflicts(b, writer, _live(b, writer)), writer)
+    last, other = b.load("i64", b.offset(cell, READER)), b.load("i64", b.offset(cell, OTHER_READER))
+    again = b.is_("eq", b.and_(b.xor(last, me), _WHO_AND_WHEN), 0)
+    done = b.fresh("kept")
+    b.go_if(again, done)
+    last_lives, other_lives = _live(b, last), _live(b, other)
+    both = b.and_(last_lives, other_lives)
+    b.go_if(b.and_(both, _apart(b, last, other)), done)
+    kept = b.select(last_lives, last, b.select(other_lives, other, constant("i64", 0)))
+    b.store(me, b.offset(cell, READER))
+    b.store(kept, b.offset(cell, OTHER_READER))
+    b.br(done)
+    b.label(done)
+
+
+def _apart(b: Builder, one: Value, two: Value) -> Value:
+    """Whether two records are of different warps or blocks."""
+    warps = b.is_("ne", b.and_(b.xor(one, two), (1 << STRENGTH_SHIFT) - WARP), 0)
+    begin = own_word(b, b.argument("structure", "ptr"), "begin")
+    blocks = (b.compare("uge", time_of(b, record), begin) for record in (one, two))
+    return b.or_(warps, b.xor(*blocks))
+
+
+def _write(b: Builder, cell: Value, conflict: Value) -> None:
+    """A store or an atomic: is it after the last store, unless that stored the same, and after all readers?"""
+    me = b.argument("me", "i64")
+    writer = b.load("i64", b.offset(cell, WRITER))
+    differs = b.not_(b.argument("same", "i1"))
+    _keep_first(b, conflict, b.and_(differs, _conflicts(b, writer, _live(b, writer))), writer)
+    for place in (READER, OTHER_READER):
+        reader = b.load("i64", b.offset(cell, place))
+        _keep_first(b, conflict, _conflicts(b, reader, _live(b, reader)), reader)
+        b.store(constant("i64", 0), b.offset(cell, place))
+    b.store(me, b.offset(cell, WRITER))
+
+
+def judged(b: Builder, context: Value, structure: Value, record: Value, me: Value) -> tuple[Value, Value]:
+    """What kind of race two accesses make, and whether both are of this block."""
+    here = in_this_block(b, context, structure, record)
+    one_warp = b.compare("eq", b.lshr(thread_of(b, record), 5), b.lshr(thread_of(b, me), 5))
+    codes = {name: constant("i64", KINDS[name]) for name in KINDS}
+    inside = b.select(one_warp, codes["race in a warp"], codes["race in a block"])
+    kind = b.select(here, inside, codes["race between blocks"])
+    # The other's block executed a fence since, and this one has read a flag after that: they may well be ordered.
+    fence = b.load("i64", b.offset(b.call("segment", "ptr", structure, time_of(b, record)), 16))
+    published = b.compare("uge", fence, time_of(b, record))
+    observed = b.compare("ugt", own_word(b, structure, "observed"), fence)
+    kind = b.select(b.and_(published, observed), codes["ordered by flags"], kind)
+    return kind, b.resize(here, "i64")
