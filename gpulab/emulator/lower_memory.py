@@ -14,6 +14,7 @@ from gpulab.emulator import layout
 from gpulab.emulator.checking import hooks
 from gpulab.emulator.ir import Value, bits_of, constant, mangled, type_text
 from gpulab.emulator.lower_count import count_request
+from gpulab.emulator.lower_interleave import joined, split
 from gpulab.emulator.lower_table import ELEMENTS, lowers
 from gpulab.emulator.lower_values import Affine, State
 from gpulab.emulator.native_address import row_field, window_row
@@ -209,7 +210,7 @@ def _read_fast(state: State, access: Access, kind: str, pointer: Value) -> list[
     if kind == "uniform":
         return [b.load(element, b.offset(pointer, number * step), align=step) for number in range(vector)]
     if kind == "contiguous":
-        return _split(state, b.load(element, pointer, 32 * vector, align=step), vector)
+        return split(b, b.load(element, pointer, 32 * vector, align=step), vector)
     if kind == "strided":
         return [_read_strided(state, access, pointer, number * step) for number in range(vector)]
     width, rows = state.plan.block_shape.width, []
@@ -219,7 +220,7 @@ def _read_fast(state: State, access: Access, kind: str, pointer: Value) -> list[
         rows.append(b.load(element, _row_pointer(state, access, pointer, row), width * vector, align=step))
     while len(rows) > 1:
         rows = [b.shuffle(x, y, list(range(2 * x.lanes))) for x, y in zip(rows[::2], rows[1::2], strict=True)]
-    return _split(state, rows[0], vector)
+    return split(b, rows[0], vector)
 
 
 def _read_strided(state: State, access: Access, pointer: Value, offset: int) -> Value:
@@ -266,13 +267,6 @@ def _row_pointer(state: State, access: Access, pointer: Value, row: int) -> Valu
     if row == 0:
         return pointer
     return state.b.offset(pointer, stride * row if isinstance(stride, int) else state.b.mul(stride, row))
-
-
-def _split(state: State, whole: Value, vector: int) -> list[Value]:
-    """The elements of 32 neighbouring vectors, element by element."""
-    if vector == 1:
-        return [whole]
-    return [state.b.shuffle(whole, whole, [lane * vector + number for lane in range(32)]) for number in range(vector)]
 
 
 # ---- any addresses
@@ -373,7 +367,7 @@ def _write_fast(state: State, access: Access, kind: str, pointer: Value, values:
     if kind == "strided":
         _scatter_to(state, access, _lane_pointers(state, access, pointer), values)
         return
-    whole = _joined(state, [b.widen(value) for value in values])
+    whole = joined(b, [b.widen(value) for value in values])
     if kind == "rows":
         width = state.plan.block_shape.width * access.vector
         for row in range(32 // state.plan.block_shape.width):
@@ -394,15 +388,3 @@ def _write_fast(state: State, access: Access, kind: str, pointer: Value, values:
     b.emit(f"call void @{name}({whole.ir}, ptr align {step} {pointer.text}, {b.mask_vector(access.on).ir})")
     b.br(done)
     b.label(done)
-
-
-def _joined(state: State, values: list[Value]) -> Value:
-    """32 neighbouring vectors from their elements."""
-    b, vector = state.b, len(values)
-    if vector == 1:
-        return values[0]
-    parts = values
-    while len(parts) > 1:
-        parts = [b.shuffle(x, y, list(range(2 * x.lanes))) for x, y in zip(parts[::2], parts[1::2], strict=True)]
-    order = [number * 32 + lane for lane in range(32) for number in range(vector)]
-    return b.shuffle(parts[0], parts[0], order)
