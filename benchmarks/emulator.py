@@ -27,8 +27,9 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-import gpulab  # noqa: E402
 from workloads import Workload, workloads  # noqa: E402
+
+import gpulab  # noqa: E402
 
 LANGUAGES = ("cuda", "numba")
 LEAST_GAIN_OVER_SIMULATOR = 10_000

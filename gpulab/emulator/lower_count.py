@@ -10,7 +10,7 @@ import numpy as np
 from gpulab.emulator import layout, native_touch
 from gpulab.emulator.ir import Value, constant, constants
 from gpulab.emulator.lower_values import Affine, State
-from gpulab.models.access import LINE_BYTES, SECTOR_BYTES, sectors_ideal, wavefronts, wavefronts_ideal
+from gpulab.models.access import BANK_BYTES, LINE_BYTES, SECTOR_BYTES, sectors_ideal, wavefronts, wavefronts_ideal
 
 if TYPE_CHECKING:
     from gpulab.emulator.lower_memory import Access
@@ -30,14 +30,15 @@ def count_request(state: State, access: Access) -> None:
         _count_uniform(state, access, counters)
     elif flat and (scalar or isinstance(access.address, Affine)):
         address = access.address if isinstance(access.address, Affine) else Affine(access.address, (0, 0))
-        if access.space == "shared" and _never_conflicts(state, address, access.size):
-            _count_usual(state, access, address, counters)
+        known = all(isinstance(stride, int) for stride in address.strides) and access.size >= BANK_BYTES
+        if access.space == "shared" and (known or _never_conflicts(state, address, access.size)):
+            _count_shared(state, access, address, counters)
         elif access.space == "global" and _is_contiguous(state, address, access.size):
             _count_contiguous(state, access, address, counters)
         elif access.space == "global" and _dense_bytes(state, access, address):
             _count_dense(state, access, address, counters)
         else:
-            _count_affine(state, access, address, counters)
+            _count_by_memo(state, access, address, counters)
     else:
         addresses = state.buffers["addresses"]
         b.store(state.vector(access.address), addresses, align=64)
@@ -58,13 +59,13 @@ def _never_conflicts(state: State, address: Affine, size: int) -> bool:
     return same or _is_contiguous(state, address, size)
 
 
-def _unless(state: State, usual: Value, counters: Value, word: int, rare: Callable[[], None]) -> None:
-    """Count one usual request in a word of its own (`native_count.expand`), or else do `rare`."""
+def _unless(state: State, usual: Value, count: Callable[[], None], rare: Callable[[], None]) -> None:
+    """Do `count` for a usual request, or else `rare`."""
     b = state.b
     yes, no, done = b.fresh("usual"), b.fresh("rare"), b.fresh("counted")
     b.cond(usual, yes, no)
     b.label(yes)
-    native_touch.increment(b, b.offset(counters, 8 * word))
+    count()
     b.br(done)
     b.label(no)
     rare()
@@ -72,11 +73,41 @@ def _unless(state: State, usual: Value, counters: Value, word: int, rare: Callab
     b.label(done)
 
 
-def _count_usual(state: State, access: Access, address: Affine, counters: Value) -> None:
-    """Shared memory without bank conflicts."""
+def _is_full(state: State, access: Access) -> Value:
+    return state.b.is_("eq", access.on, -1)
+
+
+def _count_word(state: State, counters: Value, word: int) -> None:
+    """Count one of the usual requests in a word of its own (`native_count.expand`)."""
+    native_touch.increment(state.b, state.b.offset(counters, 8 * word))
+
+
+def _count_words(state: State, counters: Value, words: Value) -> None:
+    b = state.b
+    b.store(b.add(b.load("i64", counters, len(native_touch.WORDS), align=64), words), counters, align=64)
+
+
+def _count_shared(state: State, access: Access, address: Affine, counters: Value) -> None:
+    """Shared memory: with known strides, the requests of full warps cost all the same."""
     word = native_touch.UNIFORM if address.strides[0] == 0 else native_touch.ALIGNED
-    full = state.b.is_("eq", access.on, -1)
-    _unless(state, full, counters, word, lambda: _count_affine(state, access, address, counters))
+
+    def count() -> None:
+        if _never_conflicts(state, address, access.size):
+            _count_word(state, counters, word)
+        else:
+            _count_words(state, counters, constants("i64", _full_cost(state, access, address, 0, 0)))
+
+    _unless(state, _is_full(state, access), count, lambda: _count_affine(state, access, address, counters))
+
+
+def _full_cost(state: State, access: Access, address: Affine, sectors: int, lines: int) -> list[int]:
+    """What a request of a full warp adds to the counters, in the order of `native_touch.WORDS`."""
+    lanes, width = np.arange(layout.WARP), state.plan.block_shape.width
+    first, second = address.strides
+    offsets = lanes % width * first + lanes // width * second
+    ideal = sectors_ideal(layout.WARP, access.size) if sectors else 0
+    passes = wavefronts(offsets, lanes, access.size), wavefronts_ideal(lanes, access.size)
+    return [1, layout.WARP * access.size, sectors, ideal, lines, *passes, 0]
 
 
 def _tag(state: State, sector: Value) -> tuple[Value, Value]:
@@ -97,7 +128,8 @@ def _count_uniform(state: State, access: Access, counters: Value) -> None:
         rare()
         return
     hit = native_touch.l1_hit(b, *_tag(state, b.lshr(access.address, 5)))
-    _unless(state, b.and_(hit, b.is_("eq", access.on, -1)), counters, native_touch.UNIFORM, rare)
+    usual = b.and_(hit, _is_full(state, access))
+    _unless(state, usual, lambda: _count_word(state, counters, native_touch.UNIFORM), rare)
 
 
 def _count_contiguous(state: State, access: Access, address: Affine, counters: Value) -> None:
@@ -119,7 +151,8 @@ def _count_contiguous(state: State, access: Access, address: Affine, counters: V
     # A load of one whole line whose four sectors are in the L1.
     usual = native_touch.l1_line_hit(b, *_tag(state, b.shl(b.lshr(address.base, 7), 2)))
     usual = b.and_(usual, b.is_("eq", b.and_(address.base, 127), 0))
-    _unless(state, b.and_(usual, b.is_("eq", access.on, -1)), counters, native_touch.ALIGNED, rare)
+    usual = b.and_(usual, _is_full(state, access))
+    _unless(state, usual, lambda: _count_word(state, counters, native_touch.ALIGNED), rare)
 
 
 def _dense_bytes(state: State, access: Access, address: Affine) -> int:
@@ -134,31 +167,32 @@ def _dense_bytes(state: State, access: Access, address: Affine) -> int:
 
 
 def _count_dense(state: State, access: Access, address: Affine, counters: Value) -> None:
-    b, size, length = state.b, access.size, _dense_bytes(state, access, address)
+    b, length = state.b, _dense_bytes(state, access, address)
     sectors = max(length // SECTOR_BYTES, 1)
-    # The first of as many sectors, so that they are looked up in one line, whatever the alignment.
-    first = b.and_(b.lshr(address.base, 5), -sectors)
-    usual = b.and_(
-        native_touch.l1_line_hit(b, *_tag(state, first), sectors),
-        b.and_(b.is_("eq", b.and_(address.base, length - 1), 0), b.is_("eq", access.on, -1)),
-    )
-    lanes, width = np.arange(layout.WARP), state.plan.block_shape.width
-    first_stride, second_stride = address.strides
-    offsets = lanes % width * first_stride + lanes // width * second_stride
-    passes = wavefronts(offsets, lanes, size), wavefronts_ideal(lanes, size)
-    words = [1, layout.WARP * size, sectors, sectors_ideal(layout.WARP, size), 1, *passes, 0]
-    yes, no, done = b.fresh("usual"), b.fresh("rare"), b.fresh("counted")
-    b.cond(usual, yes, no)
-    b.label(yes)
-    b.store(b.add(b.load("i64", counters, 8, align=64), constants("i64", words)), counters, align=64)
-    b.br(done)
-    b.label(no)
-    _count_affine(state, access, address, counters)
-    b.br(done)
-    b.label(done)
+    words = constants("i64", _full_cost(state, access, address, sectors, 1))
+
+    def count() -> None:
+        first = b.lshr(address.base, 5)
+        with b.if_(b.not_(native_touch.l1_line_hit(b, *_tag(state, first), sectors))):
+            wanted = b.shl(constant("i32", (1 << sectors) - 1), b.and_(b.resize(first, "i32"), 3))
+            info = access.info(state.index)
+            misses = b.call("touch_line", "i64", state.context, b.lshr(address.base, 7), wanted, info)
+            native_touch.increment(b, b.offset(counters, 8 * native_touch.MISSES), misses)
+        _count_words(state, counters, words)
+
+    usual = b.and_(b.is_("eq", b.and_(address.base, length - 1), 0), _is_full(state, access))
+    _unless(state, usual, count, lambda: _count_affine(state, access, address, counters))
 
 
 def _count_affine(state: State, access: Access, address: Affine, counters: Value) -> None:
+    b, info = state.b, access.info(state.index)
+    s0, s1 = (constant("i64", s) if isinstance(s, int) else s for s in address.strides)
+    width = constant("i64", state.plan.block_shape.width)
+    flagged = b.or_(info, layout.SHARED) if access.space == "shared" else info
+    b.call("count_affine", None, state.context, address.base, s0, s1, width, access.on, counters, flagged)
+
+
+def _count_by_memo(state: State, access: Access, address: Affine, counters: Value) -> None:
     """Add the answer of a memo, if it is for a request like this one."""
     b, info = state.b, access.info(state.index)
     s0, s1 = (constant("i64", s) if isinstance(s, int) else s for s in address.strides)
@@ -167,14 +201,9 @@ def _count_affine(state: State, access: Access, address: Affine, counters: Value
     differs = constant("i64", 0)
     for number, word in enumerate(key):
         differs = b.or_(differs, b.xor(word, b.load("i64", b.offset(memo, 8 * number))))
-    known, new, done = b.fresh("known"), b.fresh("new"), b.fresh("counted")
-    b.cond(b.is_("eq", differs, 0), known, new)
-    b.label(known)
-    answer = b.load("i64", b.offset(memo, native_touch.MEMO_ANSWER), 8, align=64)
-    b.store(b.add(b.load("i64", counters, 8, align=64), answer), counters, align=64)
-    b.br(done)
-    b.label(new)
-    flagged = b.or_(info, layout.SHARED) if access.space == "shared" else info
-    b.call("count_affine", None, state.context, address.base, s0, s1, width, access.on, counters, flagged)
-    b.br(done)
-    b.label(done)
+    _unless(
+        state,
+        b.is_("eq", differs, 0),
+        lambda: _count_words(state, counters, b.load("i64", b.offset(memo, native_touch.MEMO_ANSWER), 8, align=64)),
+        lambda: _count_affine(state, access, address, counters),
+    )

@@ -12,6 +12,7 @@ from gpulab.emulator.native_touch import (
     add_misses,
     first_lanes,
     increment,
+    l1_version,
     memo_key,
     peel,
 )
@@ -30,6 +31,7 @@ def define_affine(module: IrModule) -> None:
     b = Builder(module, "count_affine", "void", parameters)
     context, base, s0, s1, width, mask, counters, info = (b.argument(name, kind) for name, kind in parameters)
     misses = b.variable(constant("i64", 0))
+    before = b.load("i64", l1_version(b, context, b.lshr(base, 5)))
     with b.if_(b.is_("eq", b.and_(info, SHARED), 0)):
         b.store(_touch_affine(b, context, base, s0, s1, width, mask, info), misses)
     size = b.and_(info, 255)
@@ -46,10 +48,11 @@ def define_affine(module: IrModule) -> None:
             b.store(word, b.offset(entry, 8 * number))
         b.store(constant("i64", 0, len(WORDS)), answer, align=64)
         b.call("measure_affine", None, base, s0, s1, width, mask, answer, info)
-    misses = b.load("i64", misses)
-    add_misses(b, counters, misses)
+    add_misses(b, counters, b.load("i64", misses))
     found = b.load("i64", answer, len(WORDS), align=64)
-    _fill_memo(b, context, (base, s0, s1), width, mask, info, found, misses)
+    # A request that misses brings its sectors into the L1: unless one of them had to leave, the next one like it hits.
+    kept = b.compare("eq", before, b.load("i64", l1_version(b, context, b.lshr(base, 5))))
+    _fill_memo(b, context, (base, s0, s1), width, mask, info, found, kept)
     total = b.add(b.load("i64", counters, len(WORDS), align=64), found)
     b.store(total, counters, align=64)
     b.ret()
@@ -59,11 +62,11 @@ def define_affine(module: IrModule) -> None:
 
 def _fill_memo(
     b: Builder, context: Value, address: tuple[Value, Value, Value], width: Value, mask: Value, info: Value,
-    answer: Value, misses: Value,
+    answer: Value, kept: Value,
 ) -> None:  # fmt: skip
     """Remember the answer for the next such request, if it holds for others than this one."""
     is_shared = b.is_("ne", b.and_(info, SHARED), 0)
-    whole = b.is_("eq", b.or_(b.and_(b.or_(address[1], address[2]), 127), misses), 0)
+    whole = b.and_(kept, b.is_("eq", b.and_(b.or_(address[1], address[2]), 127), 0))
     for space, wanted in (("shared", is_shared), ("global", b.and_(whole, b.not_(is_shared)))):
         with b.if_(wanted):
             memo, key = memo_key(b, context, address, width, mask, info, space)

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpulab.emulator.ir import Builder, IrModule, Value, constant, constants, lane_numbers
-from gpulab.emulator.layout import SHARED, STORE, WARP, get
+from gpulab.emulator.ir import Builder, IrModule, Value, constant, constants
+from gpulab.emulator.layout import SHARED, WARP
 from gpulab.emulator.memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS
 from gpulab.emulator.native_affine import define_affine
 from gpulab.emulator.native_local import count_local
 from gpulab.emulator.native_touch import (
     ALIGNED,
-    EPOCH_SHIFT,
     MISSES,
     UNIFORM,
     WORDS,
@@ -28,8 +27,6 @@ from gpulab.emulator.native_touch import (
     define_touch,
     first_lanes,
     increment,
-    l1_line_hit,
-    l1_place,
     peel,
 )
 
@@ -48,7 +45,7 @@ def define(module: IrModule) -> tuple[str, ...]:
     _define_contiguous(module)
     _define_uniform(module)
     kinds = ("global", "shared", "local", "generic", "contiguous", "uniform", "affine")
-    return tuple(f"count_{kind}" for kind in kinds)
+    return ("touch_line", *(f"count_{kind}" for kind in kinds))
 
 
 def _define_wavefronts(module: IrModule) -> None:
@@ -191,43 +188,32 @@ def expand(words: np.ndarray, sizes: np.ndarray, is_shared: np.ndarray) -> np.nd
     return total
 
 
-def _return_if_line_hits(b: Builder, context: Value, base: Value, first: Value, counters: Value, info: Value) -> None:
-    """The commonest request, a load of one whole line whose four sectors are in the L1, without a loop."""
-    is_load = b.is_("eq", b.and_(info, STORE), 0)
-    is_line = b.is_("eq", b.or_(b.and_(base, 127), b.xor(b.and_(info, 255), 4)), 0)
-    with b.if_(b.and_(is_load, is_line)):
-        first = b.and_(first, -4)
-        ways = b.offset(get(b, context, "l1", "ptr"), l1_place(b, first))
-        tag = b.or_(first, b.shl(get(b, context, "epoch"), EPOCH_SHIFT))
-        hit = l1_line_hit(b, ways, tag)
-        with b.if_(hit):
-            increment(b, b.offset(counters, 8 * ALIGNED))
-            b.ret()
-            b.label(b.fresh("dead"))
-
-
 def _define_contiguous(module: IrModule) -> None:
     """``count_contiguous(context, base, counters, info)``: 32 lanes that are all on and access neighbouring elements."""
-    b = Builder(
-        module, "count_contiguous", "void",
-        (("context", "ptr"), ("base", "i64"), ("counters", "ptr"), ("info", "i64")),
-    )  # fmt: skip
-    context, base, counters, info = (
-        b.argument(name, kind)
-        for name, kind in (("context", "ptr"), ("base", "i64"), ("counters", "ptr"), ("info", "i64"))
-    )
+    parameters = (("context", "ptr"), ("base", "i64"), ("counters", "ptr"), ("info", "i64"))
+    b = Builder(module, "count_contiguous", "void", parameters)
+    context, base, counters, info = (b.argument(name, kind) for name, kind in parameters)
     size = b.and_(info, 255)
     span = b.shl(size, 5)
     first, last = b.lshr(base, 5), b.lshr(b.add(base, b.sub(span, 1)), 5)
-    _return_if_line_hits(b, context, base, first, counters, info)
-    lanes = lane_numbers("i64", WARP)
-    inside = b.mask_word(b.compare("ule", lanes, b.sub(last, first)))
-    add_misses(b, counters, b.call("touch", "i64", context, b.add(lanes, first), inside, info))
+    line, last_line = b.variable(b.lshr(first, 2)), b.lshr(last, 2)
+    misses = b.variable(constant("i64", 0))
+    # Neighboring lines have places of their own in the L1, so that none replaces another of this request.
+    with b.loop() as leave:
+        now = b.load("i64", line)
+        b.go_if(b.compare("ugt", now, last_line), leave)
+        b.store(b.add(now, 1), line)
+        start = b.shl(now, 2)
+        low = b.intrinsic("llvm.usub.sat", first, start)
+        high = b.intrinsic("llvm.umin", b.sub(last, start), constant("i64", 3))
+        wanted = b.and_(b.shl(constant("i64", -1), low), b.lshr(constant("i64", 15), b.sub(constant("i64", 3), high)))
+        increment(b, misses, b.call("touch_line", "i64", context, now, b.resize(wanted, "i32"), info))
+    add_misses(b, counters, b.load("i64", misses))
     with b.if_(b.is_("eq", b.and_(base, 127), 0)):
         increment(b, b.offset(counters, 8 * ALIGNED))
         b.ret()
         b.label(b.fresh("dead"))
-    lines = b.add(b.sub(b.lshr(last, 2), b.lshr(first, 2)), 1)
+    lines = b.add(b.sub(last_line, b.lshr(first, 2)), 1)
     passes = b.intrinsic("llvm.umax", b.lshr(size, 2), constant("i64", 1))
     add_words(
         b, counters, constant("i64", 1), span, b.add(b.sub(last, first), 1), size, lines, passes, passes,

@@ -47,25 +47,30 @@ def define_touch(module: IrModule) -> None:
     """
     _define_mark(module)
     _define_touch_one(module)
+    _define_touch_line(module)
     parameters = (("context", "ptr"), ("sectors", "<32 x i64>"), ("mask", "i32"), ("info", "i64"))
     b = Builder(module, "touch", "i64", parameters, "nounwind noinline", "internal")
     context, sectors = b.argument("context", "ptr"), b.argument("sectors", "i64", WARP)
     mask, info = b.argument("mask", "i32"), b.argument("info", "i64")
+    where = b.variable(sectors)
     with b.if_(b.is_("eq", b.and_(info, STORE), 0)):
-        missing = _look_up(b, context, sectors, mask)
+        missing = _look_up(b, context, where, mask)
         with b.if_(b.is_("ne", missing, 0)):
-            b.call("mark", None, context, sectors, missing, constant("i64", row_place("read")))
+            with b.bits(missing) as lane:
+                sector = _at(b, where, lane)
+                l1_insert(b, context, _ways(b, context, sector), sector)
+            b.call("mark", None, context, where, missing, constant("i64", row_place("read")))
         b.ret(b.resize(b.popcount(missing), "i64"))
         b.label(b.fresh("dead"))
     with b.if_(b.is_("ne", b.and_(info, ATOMIC), 0)):
-        b.call("mark", None, context, sectors, mask, constant("i64", row_place("read")))
-    b.call("mark", None, context, sectors, mask, constant("i64", row_place("written")))
+        b.call("mark", None, context, where, mask, constant("i64", row_place("read")))
+    b.call("mark", None, context, where, mask, constant("i64", row_place("written")))
     b.ret(constant("i64", 0))
     b.finish()
 
 
 def l1_place(b: Builder, sector: Value) -> Value:
-    """Where the modeled L1 has the set of a sector (or of each of a vector of sectors), in bytes."""
+    """Where the modeled L1 has the set of a sector, in bytes."""
     # 128 bytes for the four sets of a line.
     row = b.and_(b.lshr(b.mul(b.lshr(sector, 2), L1_FACTOR), L1_SHIFT - 7), 8 * L1_ENTRIES - 128)
     return b.or_(row, b.shl(b.and_(sector, 3), 5))
@@ -79,68 +84,76 @@ def l1_hit(b: Builder, ways: Value, tag: Value) -> Value:
 
 def l1_line_hit(b: Builder, ways: Value, tag: Value, sectors: int = 4) -> Value:
     """Whether the sets of 1, 2 or 4 neighboring sectors of a line have the first one's tag and those after it."""
-    entries = sectors * L1_WAYS
-    tags = b.add(b.widen(tag, entries), constants("i64", [entry // L1_WAYS for entry in range(entries)]))
-    equal = b.compare("eq", b.load("i64", ways, entries, align=32), tags)
-    found = b.assign(f"i{entries}", 1, f"bitcast {equal.ir} to i{entries}")
+    found = _equal_entries(b, b.load("i64", ways, sectors * L1_WAYS, align=32), _line_tags(b, tag, sectors))
     # No two entries are equal, so that as many as sets means one in each.
     return b.is_("eq", b.popcount(b.resize(found, "i32")), sectors)
 
 
-def l1_insert(b: Builder, ways: Value, tag: Value) -> None:
-    """Put a tag into a set; the one that has been there longest goes."""
+def _line_tags(b: Builder, tag: Value, sectors: int = 4) -> Value:
+    """What the sets of neighboring sectors hold if they have them: each tag once for each way."""
+    entries = sectors * L1_WAYS
+    return b.add(b.widen(tag, entries), constants("i64", [entry // L1_WAYS for entry in range(entries)]))
+
+
+def _equal_entries(b: Builder, held: Value, tags: Value) -> Value:
+    """One bit for each entry that holds its tag."""
+    equal = b.compare("eq", held, tags)
+    return b.assign(f"i{tags.lanes}", 1, f"bitcast {equal.ir} to i{tags.lanes}")
+
+
+def l1_insert(b: Builder, context: Value, ways: Value, sector: Value) -> None:
+    """Put a sector into its set; the one that has been there longest goes."""
     old = b.load("i64", ways, L1_WAYS, align=32)
     order = [L1_WAYS, *range(L1_WAYS - 1)]
-    b.store(b.shuffle(old, b.widen(tag, L1_WAYS), order), ways, align=32)
+    b.store(b.shuffle(old, b.widen(l1_tag(b, context, sector), L1_WAYS), order), ways, align=32)
+    last = b.extract(old, constant("i32", L1_WAYS - 1))
+    with b.if_(b.compare("eq", b.lshr(last, EPOCH_SHIFT), get(b, context, "epoch"))):
+        increment(b, l1_version(b, context, sector))
+
+
+def l1_tag(b: Builder, context: Value, sector: Value) -> Value:
+    """What an entry holds that has a sector: entries of earlier blocks are of another epoch."""
+    return b.or_(sector, b.shl(get(b, context, "epoch"), EPOCH_SHIFT))
 
 
 def l1_version(b: Builder, context: Value, sector: Value) -> Value:
-    """Where is counted how often an entry of a sector's quarter of the table was replaced."""
+    """Where is counted how often a sector had to leave the quarter of the table that a sector belongs to."""
     return b.offset(slot(b, context, "l1_version"), b.shl(b.and_(sector, 3), 3))
 
 
-def _look_up(b: Builder, context: Value, sectors: Value, mask: Value) -> Value:
-    """Lanes that miss; the table has their sectors afterwards."""
-    table = get(b, context, "l1", "ptr")
-    places = b.hidden(l1_place(b, sectors))
-    tags = b.hidden(b.or_(sectors, b.shl(get(b, context, "epoch"), EPOCH_SHIFT)))
-    hits = constant("i32", 0)
-    for lane in range(WARP):
-        ways = b.offset(table, b.load("i64", b.offset(places, 8 * lane)))
-        hit = l1_hit(b, ways, b.load("i64", b.offset(tags, 8 * lane)))
-        hits = b.or_(hits, b.shl(b.resize(hit, "i32"), lane))
-    missing = b.and_(mask, b.not_(hits))
-    with b.if_(b.is_("ne", missing, 0)):
-        first = b.count_trailing_zeros(missing)
-        quarter = b.and_(b.load("i64", b.offset(tags, b.mul(b.resize(first, "i64"), 8))), 3)
-        others = b.and_(missing, b.mask_word(b.compare("ne", b.and_(sectors, 3), quarter)))
-        increment(b, l1_version(b, context, quarter))
-        with b.if_(b.is_("ne", others, 0)):
-            advance_versions(b, context)
-        with b.bits(missing) as lane:
-            lane = b.mul(b.resize(lane, "i64"), 8)
-            ways = b.offset(table, b.load("i64", b.offset(places, lane)))
-            l1_insert(b, ways, b.load("i64", b.offset(tags, lane)))
-    return missing
+def _ways(b: Builder, context: Value, sector: Value) -> Value:
+    return b.offset(get(b, context, "l1", "ptr"), l1_place(b, sector))
+
+
+def _at(b: Builder, where: Value, lane: Value) -> Value:
+    return b.load("i64", b.offset(where, b.mul(b.resize(lane, "i64"), 8)))
+
+
+def _look_up(b: Builder, context: Value, where: Value, mask: Value) -> Value:
+    """Lanes whose sectors, kept at `where`, the table has not."""
+    missing = b.variable(constant("i32", 0))
+    with b.bits(mask) as lane:
+        sector = _at(b, where, lane)
+        miss = b.resize(b.not_(l1_hit(b, _ways(b, context, sector), l1_tag(b, context, sector))), "i32")
+        b.store(b.or_(b.load("i32", missing), b.shl(miss, lane)), missing)
+    return b.load("i32", missing)
 
 
 def advance_versions(b: Builder, context: Value) -> None:
-    """Note that any entry may have been replaced."""
+    """Note that any sector may have left."""
     for quarter in range(4):
         increment(b, l1_version(b, context, constant("i64", quarter)))
 
 
 def _define_mark(module: IrModule) -> None:
     """``mark(context, sectors, lanes, place)``: mark sectors in the maps at a place of the window rows."""
-    parameters = (("context", "ptr"), ("sectors", "<32 x i64>"), ("lanes", "i32"), ("place", "i64"))
+    parameters = (("context", "ptr"), ("sectors", "ptr"), ("lanes", "i32"), ("place", "i64"))
     b = Builder(module, "mark", "void", parameters, "nounwind noinline", "internal")
-    context, sectors = b.argument("context", "ptr"), b.argument("sectors", "i64", WARP)
-    lanes, place = b.argument("lanes", "i32"), b.argument("place", "i64")
-    where = b.variable(sectors)
+    context, sectors, lanes, place = (b.argument(name, kind) for name, kind in parameters)
     origin = b.variable(constant("i64", 0))
     window = b.variable(constant("i64", -1))
     with b.bits(lanes) as lane:
-        sector = b.load("i64", b.offset(where, b.mul(b.resize(lane, "i64"), 8)))
+        sector = _at(b, sectors, lane)
         here = b.lshr(sector, WINDOW_BITS - 5)
         with b.if_(b.compare("ne", here, b.load("i64", window))):
             b.store(here, window)
@@ -157,18 +170,75 @@ def _define_touch_one(module: IrModule) -> None:
     context, sector, info = (b.argument(name, kind) for name, kind in parameters)
     lanes = constant("i32", 1)
     with b.if_(b.is_("eq", b.and_(info, STORE), 0)):
-        ways = b.offset(get(b, context, "l1", "ptr"), l1_place(b, sector))
-        tag = b.or_(sector, b.shl(get(b, context, "epoch"), EPOCH_SHIFT))
-        missing = b.not_(l1_hit(b, ways, tag))
+        ways = _ways(b, context, sector)
+        missing = b.not_(l1_hit(b, ways, l1_tag(b, context, sector)))
         with b.if_(missing):
-            l1_insert(b, ways, tag)
-            increment(b, l1_version(b, context, sector))
+            l1_insert(b, context, ways, sector)
             origin = map_origin(b, context, b.shl(sector, 5), constant("i64", row_place("read")))
             b.store(constant("i8", 1), b.cast("inttoptr", b.add(origin, sector), "ptr"))
         b.ret(b.resize(missing, "i64"))
         b.label(b.fresh("dead"))
     b.ret(b.call("touch", "i64", context, b.widen(sector), lanes, info))
     b.finish()
+
+
+def _define_touch_line(module: IrModule) -> None:
+    """``touch_line(context, line, wanted, info)``: `touch` of the sectors of one line whose bits are set in `wanted`."""
+    parameters = (("context", "ptr"), ("line", "i64"), ("wanted", "i32"), ("info", "i64"))
+    b = Builder(module, "touch_line", "i64", parameters)
+    context, line, wanted, info = (b.argument(name, kind) for name, kind in parameters)
+    first = b.shl(line, 2)
+    with b.if_(b.is_("ne", b.and_(info, STORE), 0)):
+        with b.if_(b.is_("ne", b.and_(info, ATOMIC), 0)):
+            _mark_line(b, context, first, wanted, "read")
+        _mark_line(b, context, first, wanted, "written")
+        b.ret(constant("i64", 0))
+        b.label(b.fresh("dead"))
+    ways = _ways(b, context, first)
+    entries = 4 * L1_WAYS
+    held = b.load("i64", ways, entries, align=32)
+    tags = _line_tags(b, l1_tag(b, context, first))
+    missing = b.and_(wanted, b.not_(_sets_with_any(b, _equal_entries(b, held, tags))))
+    with b.if_(b.is_("ne", missing, 0)):
+        replaced = _sets_as_entries(b, missing)
+        order = [entries + index if index % L1_WAYS == 0 else index - 1 for index in range(entries)]
+        b.store(b.select(replaced, b.shuffle(held, tags, order), held), ways, align=32)
+        leaving = b.and_(replaced, constants("i1", [index % L1_WAYS == L1_WAYS - 1 for index in range(entries)]))
+        lost = b.and_(leaving, b.compare("eq", b.lshr(held, EPOCH_SHIFT), b.widen(get(b, context, "epoch"), entries)))
+        with b.if_(b.is_("ne", b.assign(f"i{entries}", 1, f"bitcast {lost.ir} to i{entries}"), 0)):
+            advance_versions(b, context)
+        _mark_line(b, context, first, missing, "read")
+    b.ret(b.resize(b.popcount(missing), "i64"))
+    b.finish()
+
+
+def _sets_with_any(b: Builder, entries: Value) -> Value:
+    """For each of a line's four sets, whether the bit of any of its ways is set, as an i32."""
+    sets = b.assign("i4", L1_WAYS, f"bitcast {entries.ir} to <4 x i4>")
+    bits = b.assign("i4", 1, f"bitcast {b.is_('ne', sets, 0).ir} to i4")
+    return b.resize(bits, "i32")
+
+
+def _sets_as_entries(b: Builder, sets: Value) -> Value:
+    """Four bits, one for each set of a line, as a condition for each way of each."""
+    four = b.assign("i1", 4, f"bitcast {b.resize(sets, 'i4').ir} to <4 x i1>")
+    return b.shuffle(four, four, [entry // L1_WAYS for entry in range(4 * L1_WAYS)])
+
+
+def _mark_line(b: Builder, context: Value, first: Value, wanted: Value, name: str) -> None:
+    """Mark sectors of a line. Each is written alone, for other OS threads may write to the others."""
+    origin = map_origin(b, context, b.shl(first, 5), constant("i64", row_place(name)))
+    place = b.cast("inttoptr", b.add(origin, first), "ptr")
+    whole, partial, done = b.fresh("whole"), b.fresh("partial"), b.fresh("marked")
+    b.cond(b.is_("eq", wanted, 15), whole, partial)
+    b.label(whole)
+    b.store(constant("i32", 0x01010101), place, align=1)
+    b.br(done)
+    b.label(partial)
+    with b.bits(wanted) as sector:
+        b.store(constant("i8", 1), b.offset(place, b.resize(sector, "i64")))
+    b.br(done)
+    b.label(done)
 
 
 def map_origin(b: Builder, context: Value, address: Value, place: Value) -> Value:
