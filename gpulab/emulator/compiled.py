@@ -129,6 +129,8 @@ class Run:
 
     def __post_init__(self) -> None:
         self.windows = self.memory.windows.copy()
+        # Kept, for garbage collection may release an allocation whose host address is in the table.
+        self.allocations = dict(self.memory.allocations)
         self.shared_words = np.zeros(8, np.int64)  # stop, next, fault limit
         self.shared_words[2] = _NO_FAULT
         chosen = self.options.blocks

@@ -152,6 +152,11 @@ class _Analysis:
                         if name not in self.shapes or joined != self.shapes[name]:
                             self.shapes[name] = joined
                             changed = True
+            unknown = [name for name in self.program.function.registers if name not in self.shapes]
+            if not changed and unknown:
+                # Nothing that runs writes them before they are read, so they begin as 0 in every lane.
+                self.shapes.update(dict.fromkeys(unknown, UNIFORM))
+                changed = True
 
     def _results(self, block: Block, index: int, plan: Plan) -> Iterator[tuple[str, Shape]]:
         instruction, its_form = self.program.function.instructions[index], self.program.forms[index]

@@ -26,9 +26,10 @@ class Touched:
     """
 
     def __init__(self, memory: Memory) -> None:
-        self._memory = memory
+        # A copy, which keeps them: one that nobody else wants any more may be released while the launch runs.
+        self._allocations = dict(memory.allocations)
         self.maps = {}
-        for window, allocation in memory.allocations.items():
+        for window, allocation in self._allocations.items():
             sectors = -(-allocation.size // SECTOR_BYTES) + 1
             self.maps[window] = (np.zeros(sectors, np.uint8), np.zeros(sectors, np.uint8))
 
@@ -37,7 +38,7 @@ class Touched:
         for place, sectors in enumerate((read, written)):
             for sector in sectors:
                 window = sector * SECTOR_BYTES >> WINDOW_BITS
-                first = self._memory.allocations[window].address // SECTOR_BYTES
+                first = self._allocations[window].address // SECTOR_BYTES
                 self.maps[window][place][sector - first] = 1
 
     def clear(self) -> None:
@@ -62,9 +63,9 @@ class Touched:
 
     def sizes(self) -> np.ndarray:
         """Sectors that each allocation has: shape (allocations,), int64."""
-        return np.array([-(-self._memory.allocations[window].size // SECTOR_BYTES) for window in self.maps], np.int64)
+        return np.array([-(-self._allocations[window].size // SECTOR_BYTES) for window in self.maps], np.int64)
 
     def written_names(self) -> tuple[str, ...]:
         """Names of the allocations that were stored to."""
-        names = (self._memory.allocations[window].name for window, (_, written) in self.maps.items() if written.any())
+        names = (self._allocations[window].name for window, (_, written) in self.maps.items() if written.any())
         return tuple(dict.fromkeys(names))

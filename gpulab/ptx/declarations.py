@@ -12,6 +12,10 @@ from gpulab.ptx.syntax import Immediate, Symbol, Variable
 from gpulab.ptx.types import TYPE_BYTES
 
 LINKING = ("extern", "visible", "weak", "common")
+# Far above what compilers write; without a limit a typing error would fill the computer's memory.
+MOST_COPIES = 1_000_000
+MOST_BYTES = 1 << 40
+MOST_ALIGNED = 1 << 16
 _FLOAT_FORMATS = {"f16": "<e", "f32": "<f", "f64": "<d"}
 
 
@@ -22,6 +26,13 @@ def integer(tokens: Tokens) -> int:
     if not isinstance(value, int):
         raise tokens.error("Expected an integer.", tokens.index - 1)
     return sign * value
+
+
+def _size(tokens: Tokens, most: int) -> int:
+    value = integer(tokens)
+    if not 0 <= value <= most:
+        raise tokens.error(f"Expected an integer from 0 to {most:,}.", tokens.index - 1)
+    return value
 
 
 @dataclass(slots=True)
@@ -65,7 +76,9 @@ def _read_declarator(tokens: Tokens, space: str, extern: bool) -> _Declarator:
     while tokens.kind == "directive":
         word = tokens.take()[1:]
         if word == "align":
-            declarator.align = integer(tokens)
+            declarator.align = _size(tokens, MOST_ALIGNED)
+            if declarator.align.bit_count() != 1:
+                raise tokens.error("Expected a power of two.", tokens.index - 1)
         elif word in ("v2", "v4"):
             declarator.vector = int(word[1])
         elif word in TYPE_BYTES:
@@ -100,7 +113,7 @@ def _read_names(tokens: Tokens, declarator: _Declarator) -> list[Variable]:
     name = tokens.expect_kind("word", "a name")
     copies = 0
     if tokens.accept("<"):
-        copies = integer(tokens)
+        copies = _size(tokens, MOST_COPIES)
         tokens.expect(">")
     dimensions = _read_dimensions(tokens)
     contents = _read_initial(tokens, declarator.type) if tokens.accept("=") else None
@@ -111,7 +124,7 @@ def _read_names(tokens: Tokens, declarator: _Declarator) -> list[Variable]:
 def _read_dimensions(tokens: Tokens) -> list[int]:
     dimensions = []
     while tokens.accept("["):
-        dimensions.append(0 if tokens.spelling == "]" else integer(tokens))
+        dimensions.append(0 if tokens.spelling == "]" else _size(tokens, MOST_BYTES))
         tokens.expect("]")
     return dimensions
 

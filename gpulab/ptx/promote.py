@@ -73,15 +73,16 @@ def _note_uses(instruction: Instruction, uses: dict[str, _Uses], registers: dict
 
 def _access(instruction: Instruction) -> tuple[Symbol, Operand, int] | None:
     """Symbol with offset, register and bytes of a scalar load or store in param space."""
-    if instruction.opcode not in ("ld", "st") or not instruction.modifiers[0].startswith("param"):
+    modifiers = instruction.modifiers
+    if instruction.opcode not in ("ld", "st") or len(modifiers) != 2 or len(instruction.operands) != 2:
         return None
-    if len(instruction.modifiers) != 2:
+    if not modifiers[0].startswith("param") or modifiers[1] not in TYPE_BYTES:
         return None
     first, second = instruction.operands
     address, value = (second, first) if instruction.opcode == "ld" else (first, second)
     if not isinstance(address, Address) or not isinstance(address.base, Symbol):
         return None
-    return Symbol(address.base.name, address.offset), value, TYPE_BYTES[instruction.modifiers[1]]
+    return Symbol(address.base.name, address.offset), value, TYPE_BYTES[modifiers[1]]
 
 
 def _is_whole(access: tuple[Symbol, Operand, int], registers: dict[str, str]) -> bool:

@@ -11,6 +11,7 @@ import re
 
 import numpy as np
 
+from gpulab.errors import CompileError
 from gpulab.toolchain.records import ParameterType
 
 TABLE = "gpulab_signature_table"
@@ -72,7 +73,11 @@ def entry_parameters(ptx: str, entry: str) -> tuple[ParameterType, ...]:
 
 def _from_ptx(words: list[str]) -> ParameterType:
     """One declaration, e.g. ``.align 4 .b8 k_param_5[12]`` or ``.u64 .ptr .global .align 4 k_param_0``."""
-    basic = next(word for word in words if re.fullmatch(r"\.[busf]\d+", word))
+    basic = next((word for word in words if re.fullmatch(r"\.[busf](8|16|32|64)", word)), None)
+    if basic is None:
+        raise CompileError(
+            f"Expected a parameter like '.param .u64 name' in the PTX, but '.param {' '.join(words)}' came."
+        )
     width = int(basic[2:]) // 8
     extent = re.search(r"\[(\d+)\]$", words[-1])
     if extent:

@@ -232,6 +232,9 @@ $L__info_string1:
         ("mov.u32\t%r1, %r2 %r3;", 6, 18, "Expected ';'"),
         (".reg .v2 .f32 %z;", 6, 6, "Vector registers are not supported"),
         (".loc 1 2 x", 6, 10, "Expected an integer"),
+        (".reg .b32 %q<2147483648>;", 6, 14, "Expected an integer from 0 to 1,000,000"),
+        (".shared .b8 s[-4];", 6, 16, "Expected an integer from 0 to"),
+        (".local .align 3 .b8 s[4];", 6, 15, "Expected a power of two"),
     ],
 )
 def test_errors_show_line_column_and_caret(body: str, line: int, column: int, words: str) -> None:
