@@ -94,6 +94,11 @@ class Counters:
         """All-zero counters for a kernel of so many instructions."""
         return cls(**{name: np.zeros(instructions, np.int64) for name in PER_INSTRUCTION})
 
+    def leave_out(self, instructions: np.ndarray) -> None:
+        """Forget what some instructions did; `instructions` is a mask, bool."""
+        for name in PER_INSTRUCTION:
+            getattr(self, name)[instructions] = 0
+
     def differences(self, other: Counters) -> dict[str, tuple[object, object]]:
         """Fields in which two records differ, as ``{name: (mine, theirs)}``; empty if equal."""
         found: dict[str, tuple[object, object]] = {}

@@ -1,82 +1,146 @@
-"""Built-in functions that compiled kernels call back into Python for: `vprintf` and `__assertfail`."""
+"""Built-in functions of kernels, done in Python for both engines: `vprintf`, `__assertfail`, and how calls can fail."""
 
 from __future__ import annotations
 
-import ctypes
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from gpulab.emulator.layout import SLOTS, WARP
 from gpulab.emulator.memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS, Memory
-from gpulab.emulator.printf import format_printf, read_string
+from gpulab.emulator.printf import ReadBytes, format_printf, read_string
 from gpulab.emulator.program import Program
-from gpulab.ptx.syntax import Group, Symbol
+from gpulab.ptx import stack
+from gpulab.ptx.callgraph import function_addresses
+from gpulab.ptx.names import plain_name
+from gpulab.ptx.syntax import Symbol
 
-_SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint32, ctypes.c_void_p)
+Spaces = Callable[[int], tuple[np.ndarray, np.ndarray]]
+"""Shared memory and local memory as a lane sees them, uint8."""
+
+_KIB = 1024
 
 
-class BuiltIns:
-    """The functions for one launch.
+class CallError(Exception):
+    """A built-in that ends the launch with a fault."""
+
+    def __init__(self, kind: str, lane: int, message: str) -> None:
+        super().__init__(message)
+        self.kind, self.lane, self.message = kind, lane, message
+
+
+@dataclass(frozen=True)
+class BuiltInCall:
+    """One call of a built-in by a warp.
 
     Attributes
     ----------
-    address : int
-        Of the native entry: ``i32 (context, instruction, mask, arguments)``; 1 means that an assertion failed.
-    message : str
-        What failed.
-    error : BaseException or None
-        What Python raised on the way.
+    instruction : int
+        Its index.
+    lanes : sequence of int
+        The lanes that call, ascending.
+    values : numpy.ndarray
+        The arguments as patterns, shape (arguments, 32), uint64.
+    spaces : callable
+    write : callable
+        Takes what is printed.
     """
 
-    def __init__(self, program: Program, memory: Memory) -> None:
-        self._program = program
-        self._memory = memory
-        self._callback = _SIGNATURE(self._call)
-        self.address = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
-        self.message = ""
-        self.error: BaseException | None = None
+    program: Program
+    memory: Memory
+    instruction: int
+    lanes: Sequence[int]
+    values: np.ndarray
+    spaces: Spaces
+    write: Callable[[str], object]
 
-    def _call(self, context: int, instruction: int, mask: int, arguments: int) -> int:
-        # An exception cannot pass through native code: it is kept, and raised when the launch has ended.
-        try:
-            return self._run(context, instruction, mask, arguments)
-        except BaseException as error:  # noqa: BLE001
-            self.error = error
-            return 1
+    def run(self) -> np.ndarray:
+        """Do what the function does; its results, shape (32,), uint64.
 
-    def _run(self, context: int, instruction: int, mask: int, arguments: int) -> int:
-        _, target, listed = self._program.function.instructions[instruction].operands[:3]
-        assert isinstance(listed, Group)
-        values = _words(arguments, len(listed.elements) * WARP).reshape(-1, WARP)
-        lanes = [lane for lane in range(WARP) if mask >> lane & 1]
-        if target == Symbol("__assertfail"):
-            read = self._reader(context, lanes[0])
-            condition, file = (read_string(int(values[place][lanes[0]]), read) for place in (0, 1))
-            self.message = f"the assertion '{condition}' failed ({file}, line {int(values[2][lanes[0]])})."
-            return 1
-        for lane in lanes:
-            read = self._reader(context, lane)
-            template = read_string(int(values[0][lane]), read)
-            sys.stdout.write(format_printf(template, int(values[1][lane]), read))
-        return 0
+        Raises
+        ------
+        CallError
+            If the launch ends here.
+        """
+        target = self.program.function.instructions[self.instruction].operands[1]
+        assert isinstance(target, Symbol)
+        return _FUNCTIONS[target.name](self)
 
-    def _reader(self, context: int, lane: int) -> Callable[[int, int], bytes]:
+    def argument(self, number: int, lane: int) -> int:
+        """An argument of a lane as an unsigned integer."""
+        return int(self.values[number][lane])
+
+    def reader(self, lane: int) -> ReadBytes:
         """Reads memory as a lane sees it, by generic address."""
-        words = _words(context, len(SLOTS))
+        shared, local = self.spaces(lane)
+        windows = {SHARED_WINDOW: shared, LOCAL_WINDOW: local}
 
         def read(address: int, count: int) -> bytes:
-            window = address >> WINDOW_BITS << WINDOW_BITS
-            if window == SHARED_WINDOW:
-                return ctypes.string_at(int(words[SLOTS["shared"]]) + address - window, count)
-            if window == LOCAL_WINDOW:
-                start = int(words[SLOTS["warp_local"]]) + lane * int(words[SLOTS["local_bytes"]])
-                return ctypes.string_at(start + address - window, count)
-            return self._memory.view(address, count).tobytes()
+            start = address >> WINDOW_BITS << WINDOW_BITS
+            try:
+                if start in windows:
+                    found = windows[start][address - start : address - start + count]
+                else:
+                    found = self.memory.view(address, count)
+            except IndexError:
+                found = windows[SHARED_WINDOW][:0]
+            if len(found) < count:
+                raise CallError(
+                    "out-of-bounds", lane,
+                    f"The function reads {count} bytes at address {address:#x}, where no array has them. Does the format "
+                    "have as many conversions as there are arguments, and is each %s a string of the GPU's memory?",
+                )  # fmt: skip
+            return found.tobytes()
 
         return read
 
 
-def _words(address: int, count: int) -> np.ndarray:
-    return np.ctypeslib.as_array(ctypes.cast(address, ctypes.POINTER(ctypes.c_uint64)), (count,))
+def _printf(call: BuiltInCall) -> np.ndarray:
+    counts = np.zeros(call.values.shape[1], np.uint64)
+    for lane in call.lanes:
+        read = call.reader(lane)
+        text, taken = format_printf(read_string(call.argument(0, lane), read), call.argument(1, lane), read)
+        call.write(text)
+        counts[lane] = taken
+    return counts
+
+
+def _assertion(call: BuiltInCall) -> np.ndarray:
+    lane = call.lanes[0]
+    read = call.reader(lane)
+    condition, file = (read_string(call.argument(place, lane), read) for place in (0, 1))
+    line = call.argument(2, lane) & 0xFFFFFFFF
+    raise CallError("assert", lane, f"the assertion '{condition}' failed ({file}, line {line}).")
+
+
+def _overflow(call: BuiltInCall) -> np.ndarray:
+    lane = call.lanes[0]
+    if len(call.values) == 0:
+        message = f"stack overflow: alloca gives a thread at most {stack.ALLOCA_BYTES // _KIB} KiB at a time."
+    else:
+        message = (
+            f"stack overflow: {call.argument(0, lane):,} calls of functions that call themselves wait for each other here, "
+            f"and the {stack.STACK_BYTES // _KIB} KiB for them are full. Does the recursion test for its end before it "
+            "calls on? If it is only deep, keep local arrays out of the function, or make it a loop."
+        )
+    raise CallError("out-of-bounds", lane, message)
+
+
+def _no_function(call: BuiltInCall) -> np.ndarray:
+    lane = call.lanes[0]
+    address = call.argument(0, lane)
+    names = {at: name for name, at in function_addresses(call.program.module).items()}
+    if address in names:
+        message = f"call of {plain_name(names[address])} through a pointer to a function of other parameters or another result."
+    else:
+        null = " (a null pointer: nothing has set it)" if address == 0 else ""
+        message = f"call of address {address:#x}, which is no function of this module{null}."
+    raise CallError("out-of-bounds", lane, message)
+
+
+_FUNCTIONS: dict[str, Callable[[BuiltInCall], np.ndarray]] = {
+    "vprintf": _printf,
+    "__assertfail": _assertion,
+    stack.OVERFLOW: _overflow,
+    stack.NO_FUNCTION: _no_function,
+}

@@ -22,7 +22,7 @@ import numpy as np
 
 from gpulab.counters import Counters
 from gpulab.emulator import layout, native, native_count, native_touch
-from gpulab.emulator.builtins import BuiltIns
+from gpulab.emulator.callback import Callback
 from gpulab.emulator.faults import make_fault, memory_fault, time_limit_error
 from gpulab.emulator.layout import FAULT_KINDS, SLOTS
 from gpulab.emulator.memory import Memory
@@ -141,7 +141,7 @@ class Run:
         self.symbol_table = np.array([self.symbols[name] for name in sorted(self.symbols)] or [0], np.int64)
         self.touched = self._touched() if self.options.count else None
         count = thread_count(self.options, self.block_count, self.program.order_sensitive)
-        self.calls = BuiltIns(self.program, self.memory)
+        self.calls = Callback(self.program, self.memory)
         self.threads = [self._thread() for _ in range(count)]
 
     # ---- preparation
@@ -275,7 +275,10 @@ class Run:
             return memory_fault(self.program, self.launch, self.memory, kind, instruction, block, linear, address)
         if kind == "deadlock":
             return make_fault(self.program, self.launch, kind, self._first_waiting(thread), block, None)
-        message = self.calls.message if kind == "assert" else ""
+        message, failure = "", self.calls.failures.get(block)
+        if kind == "call" and failure is not None:
+            kind, message = failure.kind, failure.message
+            linear = thread.word("fault_warp") * layout.WARP + failure.lane
         return make_fault(self.program, self.launch, kind, instruction, block, linear, message)
 
     def _first_waiting(self, thread: OsThread) -> int:
@@ -312,6 +315,7 @@ class Run:
         words = native_count.expand(self._summed("memory_counters", native_touch.WORD_BYTES // 8), sizes, is_shared)
         for name, column in zip(native_touch.WORDS, words.T, strict=True):
             getattr(found, name)[:] = column
+        found.leave_out(program.synthetic)
         distinct = self.touched.counts().sum(axis=0).tolist()
         found.distinct_sectors_read, found.distinct_sectors_written, found.footprint_sectors = distinct
         return found

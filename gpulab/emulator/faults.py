@@ -130,10 +130,10 @@ def memory_fault(
 def _object(program: Program, memory: Memory, space: str, address: int, kind: str) -> str:
     """Say where an address lies, relative to the object that was meant."""
     in_window = {SHARED_WINDOW: "shared", LOCAL_WINDOW: "local"}.get(address >> WINDOW_BITS << WINDOW_BITS)
-    if space in ("shared", "local", "param") or (space == "generic" and in_window):
+    if space in ("shared", "local", "param", "call") or (space == "generic" and in_window):
         offset = _signed(address) if space != "generic" else address & (1 << WINDOW_BITS) - 1
-        name = {"shared": "the block's shared memory", "local": "its local memory"}.get(
-            in_window or space, "the kernel's parameters"
+        name = {"shared": "the block's shared memory", "param": "the kernel's parameters"}.get(
+            in_window or space, "its local memory"
         )
         where = "before its beginning" if offset < 0 else "beyond its end"
         return f"at byte {offset} of {name}, {where}. Check the index against the array's size."

@@ -57,7 +57,7 @@ FAULT_KINDS = {
     4: "deadlock",
     5: "warp-sync",
     6: "trap",
-    7: "assert",
+    7: "call",
 }
 
 # Bits of the `info` word of a memory access: size in bytes, flags, instruction index above.

@@ -16,8 +16,7 @@ from gpulab.emulator.layout import frame_put
 from gpulab.emulator.lower_values import State
 from gpulab.emulator.native_address import record_fault, record_place
 from gpulab.emulator.shapes import VECTOR
-from gpulab.ptx.cfg import branch_targets
-from gpulab.ptx.opcodes import read_registers, written_registers
+from gpulab.ptx.cfg import branch_targets, live_before
 
 
 def block_label(rank: int) -> str:
@@ -268,14 +267,7 @@ def bail_resume(state: State, index: int) -> int:
 def live_at(state: State, index: int) -> set[str]:
     """Registers whose value before an instruction of the current block may still be read."""
     program, block = state.program, state.block
-    live: set[str] = set().union(*(program.graph.blocks[rank].live_in for rank in block.successors))
-    for at in range(block.stop - 1, index - 1, -1):
-        instruction, form = program.function.instructions[at], program.forms[at]
-        if instruction.guard is None:
-            live -= set(written_registers(instruction, form))
-        live |= set(read_registers(instruction, form))
-        if instruction.guard is not None:
-            live |= set(written_registers(instruction, form))
+    live = live_before(program.function, program.forms, program.graph, block, index)
     for rank in members(state.plan.waiting[block.rank]):
         live |= program.graph.blocks[rank].live_in
     return live

@@ -14,11 +14,12 @@ from gpulab.emulator import layout
 from gpulab.emulator.checking import hooks
 from gpulab.emulator.ir import Value, bits_of, constant, mangled, type_text
 from gpulab.emulator.lower_count import count_request
+from gpulab.emulator.lower_frames import move_lanes
 from gpulab.emulator.lower_interleave import joined, split
 from gpulab.emulator.lower_table import ELEMENTS, lowers
 from gpulab.emulator.lower_values import Affine, State
 from gpulab.emulator.native_address import row_field, window_row
-from gpulab.ptx.syntax import Address, Group, Operand, Symbol
+from gpulab.ptx.syntax import Group, Operand
 
 FULL = constant("i32", -1)
 
@@ -68,10 +69,6 @@ def make_access(state: State, operand: Operand, flags: int = 0) -> Access:
     """What a memory instruction accesses. Parameters and constants have spaces of their own for counting only."""
     form = state.form
     space = (form.space or "generic").partition("::")[0]
-    base = operand.base if isinstance(operand, Address) else None
-    if space == "param" and isinstance(base, Symbol) and base.name in state.program.local:
-        # A call variable lies with local memory, but hardware has it in registers: no request.
-        space = "call"
     return Access(
         space, ELEMENTS[form.type or ""], form.vector, form.access_bytes, state.address(operand), state.on(), flags
     )
@@ -294,6 +291,8 @@ def resolve(state: State, access: Access, stored: list[Value] | None = None) -> 
 
 
 def _gather(state: State, access: Access, count: bool = True) -> list[Value]:
+    if access.space == "call" and not state.check:
+        return move_lanes(state, access, None)
     pointers = resolve(state, access)
     if count:
         count_request(state, access)
@@ -319,7 +318,10 @@ def _moved(state: State, pointers: Value, distance: int) -> Value:
 
 def _scatter(state: State, access: Access, values: list[Value]) -> None:
     """Store lane by lane, ascending, so that the highest lane wins at one address."""
-    _scatter_to(state, access, resolve(state, access, values), values)
+    if access.space == "call" and not state.check:
+        move_lanes(state, access, values)
+    else:
+        _scatter_to(state, access, resolve(state, access, values), values)
 
 
 def _scatter_to(state: State, access: Access, pointers: Value, values: list[Value]) -> None:

@@ -130,7 +130,7 @@ def trap(state: State) -> None:
 
 @lowers("call")
 def call(state: State) -> None:
-    """A call of a built-in (`vprintf`, `__assertfail`): Python does it, from the arguments of all lanes."""
+    """A call of a built-in: Python does it, from the arguments of all lanes, and puts the results in place of the first."""
     b, (returns, _, arguments) = state.b, state.instruction.operands[:3]
     assert isinstance(returns, Group) and isinstance(arguments, Group)
     on = state.on()
@@ -143,6 +143,8 @@ def call(state: State) -> None:
         function = state.constant_get("print", "ptr")
         listed = f"{state.context.ir}, i64 {state.index}, {on.ir}, {place.ir}"
         failed = b.assign("i32", 1, f"call i32 {function.text}({listed})")
-        fault_if(state, b.is_("ne", failed, 0), "assert", on)
+        fault_if(state, b.is_("ne", failed, 0), "call", on)
     for element in returns.elements:
-        state.write(element, constant("i32", 1), "b32")
+        assert isinstance(element, Register)
+        width = TYPE_BYTES[state.program.function.registers[element.name]]
+        state.write(element, b.resize(b.load("i64", place, 32), f"i{8 * width}"), f"b{8 * width}")

@@ -80,6 +80,7 @@ class State:
         self.active = builder.alloca("i32")
         self.waiting = [builder.alloca("i32") for _ in program.graph.blocks]
         self.buffers = {name: builder.alloca("i64", layout.WARP) for name in ("addresses", "hosts")}
+        self.buffers["values"] = builder.alloca("i64", layout.WARP, 2)
         names = list(dict.fromkeys([*program.function.registers, CARRY]))
         self.slots = {name: index for index, name in enumerate(names)}
         self.variables = {name: self._variable(name) for name in names}
@@ -222,10 +223,6 @@ class State:
         if name in names:
             table = self.constant_get("symbols", "ptr")
             return self.b.add(self.b.load("i64", self.b.offset(table, 8 * names.index(name))), symbol.offset)
-        # A function's address: never called, only compared.
-        functions = list(program.module.functions)
-        if name in functions:
-            return constant("i64", 16 * (functions.index(name) + 1) + symbol.offset)
         raise self.refuse(f"'{name}' has no address")
 
     def address(self, operand: Operand) -> Value | Affine:

@@ -15,13 +15,16 @@ _SPECIFIER = re.compile(
     r"(?P<length>hh|h|ll|l|j|z|t|L)?(?P<kind>[a-zA-Z%])"
 )
 _LONG = ("l", "ll", "j", "z", "t")
+_CONVERSIONS = "diuxXofFeEgGcspaA"
+MOST_ARGUMENTS = 32
+"""CUDA takes no more; it prints further conversions as they stand in the format."""
 
 ReadBytes = Callable[[int, int], bytes]
 """Bytes at a generic address: ``read(address, count)``."""
 
 
-def format_printf(template: str, arguments: int, read: ReadBytes) -> str:
-    """Format a device `printf`.
+def format_printf(template: str, arguments: int, read: ReadBytes) -> tuple[str, int]:
+    """Format a device `printf`; its text, and how many arguments it took.
 
     Parameters
     ----------
@@ -33,7 +36,7 @@ def format_printf(template: str, arguments: int, read: ReadBytes) -> str:
         Reads memory as the thread sees it.
     """
     buffer = _Arguments(arguments, read)
-    return _SPECIFIER.sub(lambda match: _one(match, buffer), template)
+    return _SPECIFIER.sub(lambda match: _one(match, buffer), template), buffer.taken
 
 
 def read_string(address: int, read: ReadBytes, limit: int = 65536) -> str:
@@ -51,6 +54,7 @@ class _Arguments:
     def __init__(self, address: int, read: ReadBytes) -> None:
         self._start = address
         self._offset = 0
+        self.taken = 0
         self.read = read
 
     def take(self, code: str) -> int | float:
@@ -59,6 +63,7 @@ class _Arguments:
         self._offset = -(-self._offset // size) * size
         raw = self.read(self._start + self._offset, size)
         self._offset += size
+        self.taken += 1
         return struct.unpack("<" + code, raw)[0]
 
 
@@ -66,6 +71,9 @@ def _one(match: re.Match[str], buffer: _Arguments) -> str:
     kind = match["kind"]
     if kind == "%":
         return "%"
+    if buffer.taken + 1 + match[0].count("*") > MOST_ARGUMENTS or kind not in _CONVERSIONS:
+        # C leaves unknown conversions undefined; CUDA prints them as they are.
+        return match[0]
     width = str(buffer.take("i")) if match["width"] == "*" else match["width"] or ""
     precision = str(buffer.take("i")) if match["precision"] == "*" else match["precision"]
     has_precision = "." in match[0]
@@ -87,10 +95,8 @@ def _formatted(kind: str, length: str, layout: str, buffer: _Arguments) -> str:
         return f"%{layout}s" % read_string(int(buffer.take("Q")), buffer.read)
     if kind == "p":
         return f"%{layout}s" % hex(int(buffer.take("Q")))
-    if kind in "aA":
-        return float(buffer.take("d")).hex()
-    # C leaves other conversions undefined; CUDA prints them as they are.
-    return f"%{layout}{length}{kind}"
+    digits = float(buffer.take("d")).hex()
+    return f"%{layout.partition('.')[0]}s" % (digits.upper() if kind == "A" else digits)
 
 
 def _narrowed(value: int | float, length: str, *, signed: bool) -> int:

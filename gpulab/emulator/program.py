@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from gpulab.emulator.memory import Memory
 from gpulab.emulator.touched import Touched
 from gpulab.errors import GpulabError, UnsupportedInstruction
+from gpulab.ptx.callgraph import function_addresses
 from gpulab.ptx.cfg import FlowGraph, flow
 from gpulab.ptx.inline import BUILT_INS, inline_calls
 from gpulab.ptx.opcodes import Form, form, read_registers
 from gpulab.ptx.spins import find_spins
-from gpulab.ptx.syntax import Address, Function, Group, Instruction, Module, Operand, Register, Symbol, Variable
+from gpulab.ptx.stack import FRAME
+from gpulab.ptx.syntax import Address, Function, Instruction, Module, Register, Symbol, Variable, symbols_in
 from gpulab.ptx.types import TYPE_BYTES, is_float
 
 DYNAMIC_SHARED_ALIGN = 16
@@ -29,7 +32,7 @@ class Program:
     function : Function
         The kernel; its instructions are what `Counters` count.
     forms : tuple of Form
-        One for each instruction.
+        One for each instruction; accesses of call variables in local memory have the space ``call``.
     graph : FlowGraph
     parameters : dict of str to (int, int)
         Parameter name to byte offset and size in the parameter buffer: declared order, natural alignment.
@@ -61,6 +64,11 @@ class Program:
     module: Module
     order_sensitive: bool
     spins: dict[int, int]
+
+    @cached_property
+    def synthetic(self) -> np.ndarray:
+        """Which instructions are not the PTX's own and are not counted, shape (instructions,), bool."""
+        return np.array([instruction.synthetic for instruction in self.function.instructions], bool)
 
     def shared_bytes(self, dynamic: int) -> int:
         """Shared memory of a block in bytes: the static part, and `dynamic` bytes behind it."""
@@ -118,6 +126,8 @@ def load(module: Module, entry: str) -> Program:
     _check_symbols(module, function)
     graph = flow(function, forms)
     spins = find_spins(function, forms, graph)
+    names = {FRAME, *local}
+    forms = tuple(_placed(*pair, names) for pair in zip(function.instructions, forms, strict=True))
     return Program(
         function=function,
         forms=forms,
@@ -136,6 +146,14 @@ def load(module: Module, entry: str) -> Program:
     )
 
 
+def _placed(instruction: Instruction, its_form: Form, local: set[str]) -> Form:
+    """Call variables that are in memory lie with local memory, but hardware has them in registers: no request."""
+    if its_form.space != "param" or not its_form.access_bytes:
+        return its_form
+    bases = (getattr(operand, "base", None) for operand in instruction.operands if isinstance(operand, Address))
+    return replace(its_form, space="call") if any(getattr(base, "name", None) in local for base in bases) else its_form
+
+
 def _lay_out(variables: Iterable[Variable]) -> tuple[dict[str, tuple[int, int]], int]:
     """Offset and size of each variable, one after another with natural alignment, and the total size."""
     places: dict[str, tuple[int, int]] = {}
@@ -152,17 +170,6 @@ def _aligned(offset: int, align: int) -> int:
 
 
 # ---- names
-
-
-def symbols_in(operand: Operand) -> Iterator[Symbol]:
-    """Symbols in an operand."""
-    if isinstance(operand, Symbol):
-        yield operand
-    elif isinstance(operand, Address) and isinstance(operand.base, Symbol):
-        yield operand.base
-    elif isinstance(operand, Group):
-        for element in operand.elements:
-            yield from symbols_in(element)
 
 
 def _used_shared(module: Module, function: Function) -> list[Variable]:
@@ -248,13 +255,12 @@ def place_variables(module: Module, memory: Memory) -> dict[str, int]:
     variables = [v for v in module.variables.values() if v.space in ("global", "const") and not v.extern]
     contents = {v.name: np.zeros(v.size, np.uint8) for v in variables}
     symbols = {v.name: memory.adopt(contents[v.name], v.name, writable=v.space == "global").address for v in variables}
-    functions = {name: 16 * number for number, name in enumerate(module.functions, 1)}
+    functions = function_addresses(module)
     for variable in variables:
         host = contents[variable.name]
         if variable.initial:
             host[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
         for offset, symbol, _ in variable.relocations:
-            # A function's address is never called, only compared; any number of its own will do.
             address = symbols.get(symbol.name, functions.get(symbol.name, 0)) + symbol.offset
             width = variable.size // max(variable.count, 1)
             host[offset : offset + width] = np.frombuffer(address.to_bytes(8, "little"), np.uint8)[:width]

@@ -18,9 +18,9 @@ from gpulab.counters import Counters
 from gpulab.emulator import reference_collective as collective
 from gpulab.emulator import reference_compare, reference_convert, reference_float, reference_half, reference_integer
 from gpulab.emulator import reference_memory as memory_operations
+from gpulab.emulator.builtins import BuiltInCall, CallError
 from gpulab.emulator.faults import time_limit_error
-from gpulab.emulator.memory import FIRST_WINDOW, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS, Memory
-from gpulab.emulator.printf import format_printf, read_string
+from gpulab.emulator.memory import Memory
 from gpulab.emulator.program import Program, RunOptions
 from gpulab.emulator.reference_counting import Tally
 from gpulab.emulator.reference_values import LANES, pure_function
@@ -30,7 +30,8 @@ from gpulab.errors import UnsupportedInstruction
 from gpulab.launch import LaunchConfig
 from gpulab.ptx.cfg import Block, branch_targets
 from gpulab.ptx.opcodes import CARRY, Form
-from gpulab.ptx.syntax import Group, Instruction, Register, Symbol
+from gpulab.ptx.syntax import Group, Instruction, Register
+from gpulab.ptx.types import TYPE_BYTES
 
 # Imported for what they enter into the table of pure functions.
 FAMILIES = (reference_integer, reference_float, reference_half, reference_compare, reference_convert)
@@ -55,7 +56,9 @@ def execute(
     with np.errstate(all="ignore"):
         for number in options.blocks if options.blocks is not None else range(launch.blocks):
             machine.run_block(ThreadBlock(shared, number))
-    return tally.finish(options.touched or Touched(memory), sampled=options.blocks is not None)
+    counters = tally.finish(options.touched or Touched(memory), sampled=options.blocks is not None)
+    counters.leave_out(program.synthetic)
+    return counters
 
 
 @dataclass(slots=True)
@@ -237,40 +240,25 @@ def _trap(warp: Warp, index: int, on: np.ndarray) -> None:
 
 
 def _call(warp: Warp, index: int, on: np.ndarray) -> None:
-    """A call of `vprintf`, lane after lane, or of `__assertfail`."""
-    returns, target, arguments = warp.launch.program.function.instructions[index].operands[:3]
+    """A call of a built-in by the lanes that are on."""
+    launch = warp.launch
+    returns, _, arguments = launch.program.function.instructions[index].operands[:3]
     assert isinstance(returns, Group) and isinstance(arguments, Group)
-    values = [warp.registers[element.name] for element in arguments.elements if isinstance(element, Register)]
+    listed = [warp.registers[each.name].astype(np.uint64) for each in arguments.elements if isinstance(each, Register)]
+    values = np.array(listed, np.uint64).reshape(-1, LANES)
     lanes = np.flatnonzero(on).tolist()
-    if target == Symbol("__assertfail"):
-        raise warp.fault("assert", index, lanes[0], _assertion(warp, lanes[0], values))
-    for lane in lanes:
-        read = _reader(warp, lane)
-        template = read_string(int(values[0][lane]), read)
-        sys.stdout.write(format_printf(template, int(values[1][lane]), read))
+    made = BuiltInCall(
+        launch.program, launch.memory, index, lanes, values,
+        lambda lane: (warp.block.shared, warp.local[lane]), sys.stdout.write,
+    )  # fmt: skip
+    try:
+        results = made.run()
+    except CallError as failure:
+        raise warp.fault(failure.kind, index, failure.lane, failure.message) from None
     for element in returns.elements:
-        warp.write(element, np.ones(LANES, np.uint32), "b32", on)
-
-
-def _assertion(warp: Warp, lane: int, values: list[np.ndarray]) -> str:
-    read = _reader(warp, lane)
-    condition, file = (read_string(int(values[place][lane]), read) for place in (0, 1))
-    return f"the assertion '{condition}' failed ({file}, line {int(values[2][lane])})."
-
-
-def _reader(warp: Warp, lane: int) -> Callable[[int, int], bytes]:
-    """Reads memory as a lane sees it, by generic address."""
-
-    def read(address: int, count: int) -> bytes:
-        window = address >> WINDOW_BITS << WINDOW_BITS
-        if window == SHARED_WINDOW:
-            return warp.block.shared[address - SHARED_WINDOW :][:count].tobytes()
-        if window == LOCAL_WINDOW:
-            return warp.local[lane][address - LOCAL_WINDOW :][:count].tobytes()
-        assert window >> WINDOW_BITS >= FIRST_WINDOW, f"{address:#x} is no generic address"
-        return warp.launch.memory.view(address, count).tobytes()
-
-    return read
+        assert isinstance(element, Register)
+        width = TYPE_BYTES[launch.program.function.registers[element.name]]
+        warp.write(element, results.astype(f"u{width}"), f"b{8 * width}", on)
 
 
 _SPECIAL: dict[str, Callable[[Warp, int, np.ndarray], None]] = {

@@ -12,7 +12,7 @@ from gpulab.emulator.reference_counting import Tally
 from gpulab.emulator.reference_values import DTYPES, LANES
 from gpulab.emulator.reference_warp import Warp
 from gpulab.ptx.opcodes import Form
-from gpulab.ptx.syntax import Address, Group, Instruction, Operand, Symbol
+from gpulab.ptx.syntax import Address, Group, Instruction, Operand
 
 _WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
 
@@ -104,7 +104,7 @@ def _locate(warp: Warp, tally: Tally, index: int, operand: Operand, on: np.ndarr
     _, form = _at(warp, index)
     assert isinstance(operand, Address)
     addresses = warp.addresses(operand)
-    space = _space(warp, form, operand)
+    space = form.space or "generic"
     spaces = _spaces_of(space, addresses)
     lanes = np.flatnonzero(on).tolist()
     places = {lane: _place(warp, index, spaces[lane], int(addresses[lane]), lane) for lane in lanes}
@@ -114,13 +114,6 @@ def _locate(warp: Warp, tally: Tally, index: int, operand: Operand, on: np.ndarr
         inside = addresses[chosen] - (_WINDOWS.get(part, 0) if space == "generic" else 0)
         tally.request(index, form, part, inside, chosen)
     return places
-
-
-def _space(warp: Warp, form: Form, operand: Address) -> str:
-    """The space of an access; call variables that stayed in memory lie with local memory, but are no requests."""
-    if form.space == "param" and isinstance(operand.base, Symbol) and operand.base.name in warp.launch.program.local:
-        return "call"
-    return form.space or "generic"
 
 
 def _spaces_of(space: str, addresses: np.ndarray) -> list[str]:

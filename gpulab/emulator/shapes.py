@@ -220,22 +220,12 @@ def result_shape(analysis: _Analysis, instruction: Instruction, form: Form) -> S
     if form.opcode in _UNIFORM_RESULTS or (form.opcode in _UNIFORM_IF_SOURCES and shapes[-1] == UNIFORM):
         return UNIFORM
     if form.opcode in ("ld", "ldu"):
-        return (
-            UNIFORM
-            if uniform and form.space not in ("local", "generic") and not _reads_local(analysis, sources)
-            else VECTOR
-        )
+        return UNIFORM if uniform and form.space not in ("local", "generic", "call") else VECTOR
     if uniform:
         return UNIFORM
     if any(shape is VECTOR for shape in shapes):
         return VECTOR
     return affine_shape(instruction, form, sources, shapes)
-
-
-def _reads_local(analysis: _Analysis, sources: list[Operand]) -> bool:
-    """Whether an address names a variable in the lane's own memory (call variables among the parameters)."""
-    base = getattr(sources[0], "base", None)
-    return getattr(base, "name", None) in analysis.program.local
 
 
 def affine_shape(instruction: Instruction, form: Form, sources: list[Operand], shapes: list[Shape]) -> Shape:

@@ -140,8 +140,8 @@ def _steps(run: KernelRun, memory: np.ndarray, gpu: Gpu) -> list[_Step]:
         writes_memory = form.kind in ("store", "atomic", "reduction")
         steps.append(
             _Step(
-                issue_slots(form),
-                memory[index] or result_latency(form, gpu),
+                0.0 if instruction.synthetic else issue_slots(form),
+                0.0 if instruction.synthetic else memory[index] or result_latency(form, gpu),
                 tuple(read_registers(instruction, form)),
                 tuple(written_registers(instruction, form)),
                 space if writes_memory else "",

@@ -32,7 +32,7 @@ BARRIER_CYCLES = 20.0
 
 def issue_slots(form: FormLike) -> float:
     """SASS instructions that a PTX instruction usually becomes; 0 where it vanishes."""
-    if form.opcode in _FREE or (form.kind in ("load", "store") and form.space in ("param", "const")):
+    if form.opcode in _FREE or (form.kind in ("load", "store") and form.space in ("param", "const", "call")):
         return 0.0
     if form.pipe == "move":
         # Copies are coalesced into the instructions around them more often than not.

@@ -45,7 +45,7 @@ def _warp_dependent(run: KernelRun) -> set[str]:
     steps = []
     for instruction, form in zip(run.program.function.instructions, run.program.forms, strict=True):
         starts = _reads_special(instruction, sources) or form.kind == "atomic" or (
-            form.kind == "load" and form.space in ("shared", "local")
+            form.kind == "load" and form.space in ("shared", "local", "call")
         )  # fmt: skip
         steps.append((starts, set(read_registers(instruction, form)), set(written_registers(instruction, form))))
     own: set[str] = set()

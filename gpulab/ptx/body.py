@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gpulab.ptx.debuginfo import LineTable, skip_section
-from gpulab.ptx.declarations import integer, read_variables
+from gpulab.ptx.declarations import integer, read_parameters, read_variables
 from gpulab.ptx.lexer import Tokens
 from gpulab.ptx.operands import OperandReader
 from gpulab.ptx.scope import Scope
@@ -17,6 +17,7 @@ from gpulab.ptx.syntax import (
     Instruction,
     Location,
     Operand,
+    Prototype,
     Register,
     Symbol,
     Variable,
@@ -33,7 +34,7 @@ class BodyReader:
         self.instructions: list[Instruction] = []
         self.labels: dict[str, int] = {}
         self.branch_targets: dict[str, tuple[str, ...]] = {}
-        self.prototypes: set[str] = set()
+        self.prototypes: dict[str, Prototype] = {}
         self._tokens = tokens
         self._lines = lines
         self._location: Location | None = None
@@ -138,21 +139,30 @@ class BodyReader:
         self._declare(tokens.texts[first], Symbol(name), first)
         tokens.index += 1
         if tokens.accept(".branchtargets"):
-            self.branch_targets[name] = self._read_branch_targets()
+            self.branch_targets[name] = self._read_list()
         elif tokens.accept(".callprototype"):
-            tokens.skip_statement()
-            self.prototypes.add(name)
+            self.prototypes[name] = self._read_prototype()
         elif tokens.accept(".calltargets"):
-            tokens.skip_statement()
+            self.prototypes[name] = Prototype(targets=self._read_list())
         else:
             self.labels[name] = len(self.instructions)
 
-    def _read_branch_targets(self) -> tuple[str, ...]:
+    def _read_prototype(self) -> Prototype:
+        """Read ``(.param .b32 _) _ (.param .b64 _)`` and what may follow, e.g. ``.noreturn``."""
+        tokens = self._tokens
+        returns = read_parameters(tokens) if tokens.kind == "(" else ()
+        tokens.expect("_")
+        parameters = read_parameters(tokens) if tokens.kind == "(" else ()
+        tokens.skip_statement()
+        return Prototype(returns, parameters)
+
+    def _read_list(self) -> tuple[str, ...]:
+        """Read the names of labels or functions up to and with the ``;``."""
         tokens = self._tokens
         names: list[str] = []
         while not names or tokens.accept(","):
             self.operands.unresolved.append((tokens.spelling, tokens.index))
-            names.append(tokens.expect_kind("word", "a label"))
+            names.append(tokens.expect_kind("word", "a name"))
         tokens.expect(";")
         return tuple(names)
 

@@ -122,6 +122,18 @@ def branch_targets(function: Function, instruction: Instruction) -> tuple[int, .
     return tuple(function.labels[name] for name in names)
 
 
+def live_before(function: Function, forms: Sequence[Form], graph: FlowGraph, block: Block, index: int) -> set[str]:
+    """Registers whose value before an instruction of a block may still be read (its end is ``block.stop``)."""
+    live: set[str] = set().union(*(graph.blocks[rank].live_in for rank in block.successors))
+    for at in range(block.stop - 1, index - 1, -1):
+        instruction, its_form = function.instructions[at], forms[at]
+        written = set(written_registers(instruction, its_form))
+        # Lanes whose guard is false keep the old value.
+        live = live - written if instruction.guard is None else live | written
+        live |= set(read_registers(instruction, its_form))
+    return live
+
+
 # ---- blocks and edges
 
 

@@ -1,17 +1,24 @@
-"""Calls of device functions, inlined: what is left is one flat kernel (PTX ISA 7.1).
+"""A kernel and the functions that it calls, made one flat kernel (PTX ISA 7.1).
 
-A parameter of the callee becomes another name for the caller's call variable, a `ret` becomes a jump behind the body,
-and the `call` itself vanishes. Call variables that are only stored and loaded whole become registers (`promote`).
-Built-ins without a body (`vprintf`, `__assertfail`) stay as `call` instructions whose arguments are registers.
+What can be inlined is: a parameter of the callee becomes another name for the caller's call variable, a `ret` becomes a
+jump behind the body, and the `call` itself vanishes. Functions that can reach themselves, and those that are called
+through a pointer, get one body of their own behind the kernel's, and `calls` lowers the calls of these. Call variables
+that are only stored and loaded whole become registers (`promote`). Built-ins without a body (`vprintf`, `malloc`, …) stay
+as `call` instructions whose arguments are registers.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from gpulab.errors import UnsupportedInstruction
+from gpulab.ptx import stack
+from gpulab.ptx.callgraph import CallGraph, function_addresses, pieces
+from gpulab.ptx.calls import Flat, Section, lower_calls
+from gpulab.ptx.names import Names, plain_name
 from gpulab.ptx.opcodes import CARRY
 from gpulab.ptx.promote import promote_call_variables
 from gpulab.ptx.syntax import (
@@ -19,49 +26,47 @@ from gpulab.ptx.syntax import (
     Function,
     Group,
     Guard,
+    Immediate,
     Instruction,
     Module,
-    Negated,
     Operand,
-    Pair,
     Register,
     Symbol,
     Variable,
 )
 
-BUILT_INS = ("vprintf", "__assertfail")
+BUILT_INS = ("vprintf", "__assertfail", stack.OVERFLOW, stack.NO_FUNCTION)
 _ENDS = ("bra", "brx", "ret", "exit", "trap")
 
 
 def inline_calls(module: Module, entry: str) -> Function:
-    """Inline every call of a kernel, calls of callees included.
+    """Make a kernel flat, with all functions that it may call.
 
     Returns
     -------
     Function
         With the kernel's name and parameters; `variables` and `registers` hold those of all callees under unique names.
-        It always ends in a jump, a `ret` or a `trap`.
+        It always ends in a jump, a `ret` or a `trap`. Its only calls are of built-ins.
 
     Raises
     ------
     UnsupportedInstruction
-        For recursion, indirect calls, and calls of functions that have no body here.
+        For calls of functions that have no body here.
     """
-    function = module.functions[entry]
     inliner = _Inliner(module)
-    inliner.add(function, _Names(), (entry,))
-    registers, variables, instructions = promote_call_variables(
-        inliner.registers | {CARRY: "pred"}, inliner.variables, inliner.instructions
+    inliner.add_all(entry)
+    flat = inliner.flat
+    flat.registers, flat.variables, flat.instructions = promote_call_variables(
+        flat.registers | {CARRY: "pred"}, flat.variables, flat.instructions
     )
-    if _falls_off(instructions, inliner.labels):
-        instructions = [*instructions, Instruction("ret", (), (), None, function.span, None, "ret")]
+    flat = lower_calls(flat, inliner.graph)
     return replace(
-        function,
-        registers=registers,
-        variables=variables,
-        instructions=tuple(instructions),
-        labels=inliner.labels,
-        branch_targets=inliner.branch_targets,
+        module.functions[entry],
+        registers=flat.registers,
+        variables=flat.variables,
+        instructions=tuple(flat.instructions),
+        labels=flat.labels,
+        branch_targets=flat.branch_targets,
     )
 
 
@@ -71,127 +76,187 @@ def _falls_off(instructions: list[Instruction], labels: dict[str, int]) -> bool:
     return instructions[-1].opcode not in _ENDS or instructions[-1].guard is not None
 
 
-@dataclass(slots=True)
-class _Names:
-    """How names of a function are spelled in the flat kernel."""
-
-    suffix: str = ""
-    symbols: dict[str, str] = field(default_factory=dict)
-    return_label: str | None = None
-
-    def register(self, register: Register) -> Register:
-        return Register(register.name + self.suffix) if self.suffix and register.name != "_" else register
-
-    def label(self, name: str) -> str:
-        return name + self.suffix
-
-    def operand(self, operand: Operand) -> Operand:
-        if not self.suffix:
-            return operand
-        return map_operand(operand, self.register, lambda name: self.symbols.get(name, name))
-
-
 class _Inliner:
     def __init__(self, module: Module) -> None:
+        self.graph = CallGraph(module)
+        self.flat = Flat()
         self._module = module
+        self._addresses = function_addresses(module)
         self._copies = 0
-        self.registers: dict[str, str] = {}
-        self.variables: dict[str, Variable] = {}
-        self.instructions: list[Instruction] = []
-        self.labels: dict[str, int] = {}
-        self.branch_targets: dict[str, tuple[str, ...]] = {}
+        self._waiting: list[str] = []
+        self._owner = ""
 
-    def add(self, function: Function, names: _Names, chain: tuple[str, ...]) -> None:
+    # ---- bodies
+
+    def add_all(self, entry: str) -> None:
+        """Append the kernel, and behind it each function that it may call and that cannot be inlined."""
+        flat, kernel = self.flat, self._module.functions[entry]
+        self._waiting = [entry]
+        for name in self._waiting:  # grows on the way
+            self._owner = name
+            start = len(flat.instructions)
+            if name == entry:
+                self._add(kernel, Names())
+                if _falls_off(flat.instructions, flat.labels):
+                    flat.instructions.append(Instruction("ret", (), (), None, kernel.span, None, "ret"))
+            else:
+                self._add_shared(self._module.functions[name])
+            flat.sections.append(Section(name, start, len(flat.instructions)))
+
+    def _add_shared(self, function: Function) -> None:
+        """Append the one body of a function; its arguments come, and its results go, in registers known to all."""
+        names = Names(f"@{function.name}")
+        for formal in (*function.parameters, *function.returns):
+            if formal.space == "param":
+                self._declare_variable(formal, formal.name + names.suffix, names)
+        first = replace(function.instructions[0], guard=None)
+        self._place_labels([stack.entry_of(function.name)])
+        back = stack.return_of(function.name)
+        self.flat.registers |= {stack.RETURN: "b32", back: "b32"}
+        self._emit(first, "mov", ("b32",), (Register(back), Register(stack.RETURN)))
+        for number, formal in enumerate(function.parameters):
+            self._transfer(first, formal, _own(formal, names), f"argument{number}", into_registers=False)
+        self._add(function, names)
+        last = replace(function.instructions[-1], guard=None)
+        for number, formal in enumerate(function.returns):
+            self._transfer(last, formal, _own(formal, names), f"result{number}", into_registers=True)
+        self.flat.branch_targets[stack.returns_of(function.name)] = ()  # which ones is known when all calls are
+        self._emit(last, "brx", ("idx",), (Register(back), Symbol(stack.returns_of(function.name))))
+
+    def _add(self, function: Function, names: Names) -> None:
         """Append a function's body under new names, its own calls inlined."""
         self._declare(function, names)
+        first, last = function.instructions[0], function.instructions[-1]
+        kept = names.register(Register(stack.ALLOCATED))
+        frees = names.return_label is not None and any(each.opcode == "alloca" for each in function.instructions)
+        if frees:
+            self.flat.registers[kept.name] = "b64"
+            self._emit(replace(first, guard=None), "mov", ("b64",), (kept, Register(stack.ALLOCATED)))
         labels_at: dict[int, list[str]] = {}
         for label, index in function.labels.items():
             labels_at.setdefault(index, []).append(names.label(label))
         for index, instruction in enumerate(function.instructions):
             self._place_labels(labels_at.get(index, ()))
-            self._add_instruction(instruction, names, chain)
+            self._add_instruction(instruction, names, function)
         self._place_labels(labels_at.get(len(function.instructions), ()))
+        if names.return_label is not None:
+            self._place_labels([names.return_label])
+        if frees:
+            self._emit(replace(last, guard=None), "mov", ("b64",), (Register(stack.ALLOCATED), kept))
 
-    def _declare(self, function: Function, names: _Names) -> None:
+    def _declare(self, function: Function, names: Names) -> None:
+        flat = self.flat
         for name, type_name in function.registers.items():
-            self.registers[names.register(Register(name)).name] = type_name
+            flat.registers[names.register(Register(name)).name] = type_name
         for name, variable in function.variables.items():
             # A shared array of a function is one array, however often the function is inlined.
             spelling = name if not names.suffix else f"{function.name}::{name}" if variable.space == "shared" else None
-            spelling = spelling or name + names.suffix
-            names.symbols[name] = spelling
-            self.variables[spelling] = replace(variable, name=spelling)
+            self._declare_variable(variable, spelling or name + names.suffix, names)
         for label in function.labels:
             names.symbols[label] = names.label(label)
         for label, targets in function.branch_targets.items():
             names.symbols[label] = names.label(label)
-            self.branch_targets[names.label(label)] = tuple(names.label(target) for target in targets)
+            flat.branch_targets[names.label(label)] = tuple(names.label(target) for target in targets)
+
+    def _declare_variable(self, variable: Variable, spelling: str, names: Names) -> None:
+        names.symbols[variable.name] = spelling
+        self.flat.variables[spelling] = replace(variable, name=spelling)
+        self.flat.owners[spelling] = self._owner
 
     def _place_labels(self, labels: Iterable[str]) -> None:
         for label in labels:
-            self.labels[label] = len(self.instructions)
+            self.flat.labels[label] = len(self.flat.instructions)
 
-    def _add_instruction(self, instruction: Instruction, names: _Names, chain: tuple[str, ...]) -> None:
-        operands = tuple(names.operand(operand) for operand in instruction.operands)
+    # ---- instructions
+
+    def _add_instruction(self, instruction: Instruction, names: Names, function: Function) -> None:
+        operand_of = names.operand if instruction.opcode == "call" else lambda operand: self._value(operand, names)
+        operands = tuple(operand_of(operand) for operand in instruction.operands)
         guard = instruction.guard and Guard(names.register(instruction.guard.register), instruction.guard.negated)
-        renamed = replace(instruction, operands=operands, guard=guard) if names.suffix else instruction
+        renamed = instruction
+        if names.suffix or operands != instruction.operands:
+            renamed = replace(instruction, operands=operands, guard=guard)
         if instruction.opcode == "call":
-            self._add_call(renamed, chain)
+            self._add_call(renamed, function)
         elif instruction.opcode == "ret" and names.return_label is not None:
-            self.instructions.append(
+            self.flat.instructions.append(
                 replace(renamed, opcode="bra", modifiers=("uni",), operands=(Symbol(names.return_label),))
             )
+        elif instruction.opcode in stack.OPCODES:
+            self.flat.registers |= stack.REGISTERS
+            with self._skipped_unless(renamed):
+                self.flat.instructions += stack.expanded(replace(renamed, guard=None))
         else:
-            self.instructions.append(renamed)
+            self.flat.instructions.append(renamed)
 
-    def _add_call(self, call: Instruction, chain: tuple[str, ...]) -> None:
-        returns, target, arguments = call.operands[:3]
-        if not isinstance(target, Symbol):
-            raise _refusal(call, "calls through a function pointer are not supported; call the function by its name.")
-        if target.name in BUILT_INS:
-            self.instructions.append(call)
-            return
-        if target.name in chain:
-            path = " -> ".join((*chain, target.name))
-            raise _refusal(call, f"recursion is not supported ({path}); rewrite the function as a loop.")
-        if target.name in ("malloc", "free"):
-            raise _refusal(call, "memory from the GPU's heap is not supported; use a local array, or pass an array in.")
-        callee = self._module.functions.get(target.name)
-        if callee is None or not callee.instructions:
-            raise _refusal(call, f"function '{target.name}' has no body in this module.")
-        assert isinstance(returns, Group) and isinstance(arguments, Group)
-        self._add_callee(call, callee, returns, arguments, (*chain, target.name))
+    def _value(self, operand: Operand, names: Names) -> Operand:
+        """An operand in the flat kernel; the name of a function is its address."""
+        if isinstance(operand, Symbol) and operand.name in self._addresses and operand.name not in names.symbols:
+            return Immediate(self._addresses[operand.name] + operand.offset)
+        return names.operand(operand)
 
-    def _add_callee(
-        self, call: Instruction, callee: Function, returns: Group, arguments: Group, chain: tuple[str, ...]
+    def _emit(
+        self, source: Instruction, opcode: str, modifiers: tuple[str, ...], operands: tuple[Operand, ...]
     ) -> None:
+        """Append an instruction that the PTX does not have, in the place of one that it has."""
+        self.flat.instructions.append(
+            replace(source, opcode=opcode, modifiers=modifiers, operands=operands, synthetic=True)
+        )
+
+    # ---- calls
+
+    def _add_call(self, call: Instruction, function: Function) -> None:
+        target = call.operands[1]
+        if isinstance(target, Symbol) and not self._has_body(target.name):
+            if target.name not in BUILT_INS:
+                raise _refusal(
+                    call, _WITHOUT_BODY.get(target.name, f"function '{target.name}' has no body in this module.")
+                )
+            self.flat.instructions.append(call)
+            return
+        plain = replace(call, guard=None)
+        if isinstance(target, Symbol) and not self.graph.is_recursive(target.name):
+            with self._skipped_unless(call, counts=True):
+                self._add_callee(plain, self._module.functions[target.name])
+        else:
+            with self._skipped_unless(call):
+                self._add_real_call(plain, function)
+
+    @contextlib.contextmanager
+    def _skipped_unless(self, guarded: Instruction, *, counts: bool = False) -> Iterator[None]:
+        """What is appended is jumped over by lanes whose guard does not hold."""
         self._copies += 1
-        suffix = f"@{self._copies}"
-        names = _Names(suffix, return_label=f"return{suffix}")
-        skip = f"skip{suffix}"
-        if call.guard is not None:
-            unless = Guard(call.guard.register, not call.guard.negated)
-            self.instructions.append(replace(call, opcode="bra", modifiers=(), operands=(Symbol(skip),), guard=unless))
-        for type_name, register, argument in self._bind(call, callee.parameters, arguments.elements, names):
-            self._move(call, type_name, register, argument)
-        results = self._bind(call, callee.returns, returns.elements, names)
-        self.add(callee, names, chain)
-        self._place_labels([f"return{suffix}"])
-        for type_name, register, destination in results:
-            self._move(call, type_name, destination, register)
+        skip = f"skip@{self._copies}"
+        if guarded.guard is not None:
+            unless = Guard(guarded.guard.register, not guarded.guard.negated)
+            jump = replace(guarded, opcode="bra", modifiers=(), operands=(Symbol(skip),), guard=unless)
+            self.flat.instructions.append(replace(jump, synthetic=not counts))
+        yield
         self._place_labels([skip])
 
+    def _has_body(self, name: str) -> bool:
+        return name in self._module.functions and bool(self._module.functions[name].instructions)
+
+    def _add_callee(self, call: Instruction, callee: Function) -> None:
+        returns, _, arguments = call.operands[:3]
+        self._copies += 1
+        names = Names(f"@{self._copies}")
+        for type_name, register, argument in self._bind(call, callee.parameters, arguments, names):
+            self._move(call, type_name, register, argument)
+        results = self._bind(call, callee.returns, returns, names)
+        self._add(callee, names)
+        for type_name, register, destination in results:
+            self._move(call, type_name, destination, register)
+
     def _bind(
-        self, call: Instruction, formals: tuple[Variable, ...], actuals: tuple[Operand, ...], names: _Names
+        self, call: Instruction, formals: tuple[Variable, ...], group: Operand, names: Names
     ) -> list[tuple[str, Register, Operand]]:
         """Give the callee's `.param` variables the caller's names; return type, register, operand of `.reg` ones."""
-        if len(formals) != len(actuals):
-            raise _refusal(call, f"the function has {len(formals)} parameters here, but {len(actuals)} came.")
         moves = []
-        for formal, actual in zip(formals, actuals, strict=True):
+        for formal, actual in _paired(call, formals, group):
             if formal.space == "reg":
                 register = names.register(Register(formal.name))
-                self.registers[register.name] = formal.type
+                self.flat.registers[register.name] = formal.type
                 moves.append((formal.type, register, actual))
             elif isinstance(actual, Symbol):
                 names.symbols[formal.name] = actual.name
@@ -200,26 +265,71 @@ class _Inliner:
         return moves
 
     def _move(self, call: Instruction, type_name: str, destination: Operand, source: Operand) -> None:
-        moved = replace(call, opcode="mov", modifiers=(type_name,), operands=(destination, source), guard=None)
-        self.instructions.append(moved)
+        self.flat.instructions.append(
+            replace(call, opcode="mov", modifiers=(type_name,), operands=(destination, source))
+        )
+
+    def _add_real_call(self, call: Instruction, function: Function) -> None:
+        """A call that stays one until `lower_calls`: ``call (result registers), {functions}, (argument registers)``."""
+        target = call.operands[1]
+        targets = self.graph.targets(function, call)
+        self._waiting += [name for name in targets if name not in self._waiting]
+        like = self.graph.prototype(function, call)
+        arguments = [
+            register
+            for number, (formal, actual) in enumerate(_paired(call, like.parameters, call.operands[2]))
+            for register in self._transfer(call, formal, actual, f"argument{number}", into_registers=True)
+        ]
+        results = [
+            Register(stack.passed(f"result{number}", *piece))
+            for number, formal in enumerate(like.returns)
+            for piece in pieces(formal)
+        ]
+        operands: list[Operand] = [Group(tuple(results)), Group(tuple(map(Symbol, targets))), Group(tuple(arguments))]
+        if not isinstance(target, Symbol):
+            self.flat.registers[stack.ADDRESS] = "b64"
+            self._emit(call, "mov", ("b64",), (Register(stack.ADDRESS), target))
+            operands.append(Register(stack.ADDRESS))
+        self.flat.instructions.append(replace(call, operands=tuple(operands)))
+        for number, (formal, actual) in enumerate(_paired(call, like.returns, call.operands[0])):
+            self._transfer(call, formal, actual, f"result{number}", into_registers=False)
+
+    def _transfer(
+        self, source: Instruction, formal: Variable, actual: Operand, stem: str, *, into_registers: bool
+    ) -> list[Register]:
+        """Move a parameter, piece by piece, into the registers that pass it, or out of them."""
+        registers = []
+        for offset, size in pieces(formal):
+            register = Register(stack.passed(stem, offset, size))
+            self.flat.registers[register.name] = f"b{8 * max(size, 2)}"
+            registers.append(register)
+            bits = f"b{8 * size}"
+            if not isinstance(actual, Symbol):
+                pair = (register, actual) if into_registers else (actual, register)
+                self._emit(source, "mov", (bits,), pair)
+            elif into_registers:
+                self._emit(source, "ld", ("param", bits), (register, Address(actual, offset)))
+            else:
+                self._emit(source, "st", ("param", bits), (Address(actual, offset), register))
+        return registers
 
 
-def map_operand(operand: Operand, register: Callable[[Register], Register], symbol: Callable[[str], str]) -> Operand:
-    """The operand with its registers and symbol names replaced."""
-    if isinstance(operand, Register):
-        return register(operand)
-    if isinstance(operand, Symbol):
-        return Symbol(symbol(operand.name), operand.offset)
-    if isinstance(operand, Address):
-        base = operand.base and map_operand(operand.base, register, symbol)
-        return Address(base, operand.offset)  # type: ignore[arg-type]
-    if isinstance(operand, Group):
-        return Group(tuple(map_operand(element, register, symbol) for element in operand.elements))
-    if isinstance(operand, Negated):
-        return Negated(register(operand.register))
-    if isinstance(operand, Pair):
-        return Pair(register(operand.first), register(operand.second))
-    return operand
+_NO_HEAP = "memory from the GPU's heap is not supported; use a local array, or pass an array in."
+_WITHOUT_BODY = {"malloc": _NO_HEAP, "free": _NO_HEAP}
+
+
+def _own(formal: Variable, names: Names) -> Operand:
+    """A function's own parameter as an operand in its body."""
+    if formal.space == "reg":
+        return names.register(Register(formal.name))
+    return Symbol(names.symbols[formal.name])
+
+
+def _paired(call: Instruction, formals: Sequence[Variable], actuals: Operand) -> list[tuple[Variable, Operand]]:
+    assert isinstance(actuals, Group)
+    if len(formals) != len(actuals.elements):
+        raise _refusal(call, f"the function has {len(formals)} parameters here, but {len(actuals.elements)} came.")
+    return list(zip(formals, actuals.elements, strict=True))
 
 
 def _refusal(instruction: Instruction, message: str) -> UnsupportedInstruction:
@@ -227,14 +337,5 @@ def _refusal(instruction: Instruction, message: str) -> UnsupportedInstruction:
     place = f"PTX line {line}"
     if instruction.location is not None:
         place += f" ({instruction.location.file}, line {instruction.location.line})"
-    told = re.sub(r"\b_Z\w+", lambda found: _plain_name(found[0]), f"'{instruction.text}': {message}")
+    told = re.sub(r"\b_Z\w+", lambda found: plain_name(found[0]), f"'{instruction.text}': {message}")
     return UnsupportedInstruction(f"{place}: {told}", line)
-
-
-def _plain_name(mangled: str) -> str:
-    """The function's own name of what a compiler made of it: ``f`` of ``_ZN8__main__1fB2v1Ex`` (Itanium C++ ABI)."""
-    name, rest = mangled, re.sub("^_ZN?K?L?", "", mangled)
-    while digits := re.match(r"\d+", rest):
-        stop = digits.end() + int(digits[0])
-        name, rest = rest[digits.end() : stop], rest[stop:]
-    return name

@@ -125,6 +125,7 @@ class _ModuleReader:
             span=span,
             branch_targets=body.branch_targets,
             directives=directives,
+            prototypes=body.prototypes,
         )
         self._check_branches(self._functions[name])
 

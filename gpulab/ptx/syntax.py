@@ -6,6 +6,7 @@ spelling (registers with the `%`). Types and modifiers stand without their dot: 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 
@@ -112,7 +113,8 @@ class Instruction:
     """One PTX instruction.
 
     A `call` has the operands ``(Group(returns), Symbol(target) or Register, Group(arguments))``, with a fourth Symbol
-    for the prototype of an indirect call.
+    for the prototype of an indirect call. An instruction is `synthetic` if it is not in the PTX text: calls that cannot
+    be inlined need some that save registers (`gpulab.ptx.calls`). Counters leave these out.
     """
 
     opcode: str
@@ -122,6 +124,7 @@ class Instruction:
     span: Span
     location: Location | None
     text: str
+    synthetic: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +163,23 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
+class Prototype:
+    """What an indirect call knows of the function: its parameters (``.callprototype``) or its name (``.calltargets``).
+
+    Attributes
+    ----------
+    returns, parameters : tuple of Variable
+        Empty if there are `targets`.
+    targets : tuple of str
+        The functions that may be called; empty if any of the right parameters may be.
+    """
+
+    returns: tuple[Variable, ...] = ()
+    parameters: tuple[Variable, ...] = ()
+    targets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Function:
     """A `.entry` or `.func` with its body.
 
@@ -182,6 +202,8 @@ class Function:
     directives : dict of str to tuple of int
         ``maxntid``, ``reqntid``, ``minnctapersm``, ``maxnreg``.
     span : Span
+    prototypes : dict of str to Prototype
+        Of indirect calls, by label.
     """
 
     name: str
@@ -195,6 +217,7 @@ class Function:
     span: Span
     branch_targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
     directives: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    prototypes: dict[str, Prototype] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,3 +234,14 @@ class Module:
     def entries(self) -> tuple[str, ...]:
         """Names of the kernels, in order."""
         return tuple(name for name, function in self.functions.items() if function.is_entry)
+
+
+def symbols_in(operand: Operand) -> Iterator[Symbol]:
+    """Symbols in an operand."""
+    if isinstance(operand, Symbol):
+        yield operand
+    elif isinstance(operand, Address) and isinstance(operand.base, Symbol):
+        yield operand.base
+    elif isinstance(operand, Group):
+        for element in operand.elements:
+            yield from symbols_in(element)

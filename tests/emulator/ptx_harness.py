@@ -10,7 +10,7 @@ import numpy as np
 from gpulab.counters import Counters
 from gpulab.emulator import ENGINES, Memory, Program, RunOptions, load, place_variables
 from gpulab.launch import LaunchConfig
-from gpulab.ptx import parse
+from gpulab.ptx import Module, parse
 
 ENGINE_NAMES = tuple(ENGINES)
 """Every engine of the package; each test of semantics runs on all of them."""
@@ -34,6 +34,15 @@ class Run:
         return [int(value) for value, each in zip(found, opcodes, strict=True) if each == opcode]
 
 
+World = tuple[Module, Memory, dict[str, int]]
+
+
+def new_world(text: str) -> World:
+    """A module, its variables placed in a memory of their own."""
+    module, memory = parse(text), Memory()
+    return module, memory, place_variables(module, memory)
+
+
 def run(
     engine: str,
     text: str,
@@ -43,12 +52,15 @@ def run(
     shared: int = 0,
     options: RunOptions = RunOptions(),  # noqa: B008
     names: tuple[str, ...] = (),
+    entry: str = "",
+    world: World | None = None,
 ) -> Run:
-    """Launch the first kernel of a module; arrays are adopted, NumPy scalars copied into the parameter buffer."""
-    module = parse(text)
-    program = load(module, module.entries[0])
-    memory = Memory()
-    symbols = place_variables(module, memory)
+    """Launch a kernel of a module, the first by default; arrays are adopted, scalars copied into the parameter buffer.
+
+    Launches in one `world` share the module's variables.
+    """
+    module, memory, symbols = world or new_world(text)
+    program = load(module, entry or module.entries[0])
     buffer = bytearray(program.parameter_bytes)
     pairs = zip(program.parameters.items(), arguments, strict=True)
     for number, ((_, (offset, size)), argument) in enumerate(pairs):

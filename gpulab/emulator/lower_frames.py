@@ -1,0 +1,28 @@
+"""Call variables and frames: accesses of the lanes' own memory that are no requests, moved by native helpers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpulab.emulator import layout
+from gpulab.emulator.ir import Value, bits_of
+from gpulab.emulator.lower_values import State
+
+if TYPE_CHECKING:
+    from gpulab.emulator.lower_memory import Access
+
+
+def move_lanes(state: State, access: Access, values: list[Value] | None) -> list[Value]:
+    """Store to the lanes' own memory, or load from it, out of line; not counted."""
+    b, bits = state.b, bits_of(access.element)
+    addresses, place = state.buffers["addresses"], state.buffers["values"]
+    b.store(state.vector(access.address), addresses, align=64)
+    rows = [b.offset(place, number * layout.WARP * bits // 8) for number in range(access.vector)]
+    for row, value in zip(rows, values or (), strict=False):
+        b.store(b.widen(value), row, align=64 if bits > 8 else 32)
+    helper = f"{'load' if values is None else 'store'}_lanes_{bits}"
+    ok = b.call(helper, "i32", state.context, addresses, place, access.on, access.info(state.index))
+    after = b.fresh("moved")
+    b.cond(b.is_("ne", ok, 0), after, state.fault_label)
+    b.label(after)
+    return [b.load(access.element, row, 32, align=64 if bits > 8 else 32) for row in rows]
