@@ -35,6 +35,8 @@ from gpulab.launch import LaunchConfig
 _NO_FAULT = 2**62
 _POLL_S = 0.05
 _STOP_POLL_S = 0.001
+# An OS thread takes so many blocks at once, but not more than a part of its share, so that all end at about the same time.
+_MOST_TURNS, _SHARES = 16, 16
 
 
 def execute(
@@ -142,7 +144,7 @@ class Run:
         self.touched = self._touched() if self.options.count else None
         count = thread_count(self.options, self.block_count, self.program.order_sensitive)
         self.calls = Callback(self.program, self.memory)
-        self.threads = [self._thread() for _ in range(count)]
+        self.threads = [self._thread(count) for _ in range(count)]
 
     # ---- preparation
 
@@ -152,7 +154,7 @@ class Run:
             self.windows[window]["read"], self.windows[window]["written"] = (each.ctypes.data for each in maps)
         return touched
 
-    def _thread(self) -> OsThread:
+    def _thread(self, thread_count: int) -> OsThread:
         program, launch = self.program, self.launch
         instructions, warps = len(program.forms), launch.warps_per_block
         shared_bytes = shared_memory_bytes(program, launch)
@@ -186,6 +188,7 @@ class Run:
             "fault_limit": self.shared_words.ctypes.data + 16,
             "blocks": 0 if self.blocks is None else self.blocks.ctypes.data,
             "block_count": self.block_count,
+            "turns": max(1, min(_MOST_TURNS, self.block_count // (_SHARES * thread_count))),
             "frame_bytes": frame_bytes(program),
             "frame_clear": masks_end(program),
             "fast": self.code.address,

@@ -18,7 +18,7 @@ _CONTEXT = (
     "ntid.x", "ntid.y", "ntid.z", "nctaid.x", "nctaid.y", "nctaid.z",
     "threads", "warps", "shared_bytes", "local_bytes", "print",
     # Shared by the OS threads of a launch: pointers
-    "stop", "next", "fault_limit", "blocks", "block_count",
+    "stop", "next", "fault_limit", "blocks", "block_count", "turns", "turns_end",
     # This OS thread's own memory: pointers
     "shared", "local", "frames", "frame_bytes", "block_counters", "memory_counters", "branch_counters",
     "l1", "caches", "memos",

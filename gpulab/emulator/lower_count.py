@@ -135,24 +135,37 @@ def _count_uniform(state: State, access: Access, counters: Value) -> None:
 def _count_contiguous(state: State, access: Access, address: Affine, counters: Value) -> None:
     b = state.b
 
-    def rare() -> None:
-        general, done = b.fresh("partial"), b.fresh("counted")
-        b.go_if(b.is_("ne", access.on, -1), general)
-        b.call("count_contiguous", None, state.context, address.base, counters, access.info(state.index))
-        b.br(done)
-        b.label(general)
-        _count_affine(state, access, address, counters)
-        b.br(done)
-        b.label(done)
+    def whole_line() -> None:
+        _touch_in_line(state, access, address.base, 4, counters)
+        _count_word(state, counters, native_touch.ALIGNED)
 
-    if access.flags or access.size != 4:
+    def contiguous() -> None:
+        b.call("count_contiguous", None, state.context, address.base, counters, access.info(state.index))
+
+    def rare() -> None:
+        _unless(state, full, contiguous, lambda: _count_affine(state, access, address, counters))
+
+    full = _is_full(state, access)
+    if access.size == 4:
+        _unless(state, b.and_(b.is_("eq", b.and_(address.base, LINE_BYTES - 1), 0), full), whole_line, rare)
+    else:
         rare()
+
+
+def _touch_in_line(state: State, access: Access, base: Value, sectors: int, counters: Value) -> None:
+    """Look up and mark 1, 2 or 4 sectors of a line, of which `base` is in the first; add the misses."""
+    b, first = state.b, state.b.lshr(base, 5)
+
+    def touch() -> None:
+        wanted = b.shl(constant("i32", (1 << sectors) - 1), b.and_(b.resize(first, "i32"), 3))
+        misses = b.call("touch_line", "i64", state.context, b.lshr(first, 2), wanted, access.info(state.index))
+        native_touch.increment(b, b.offset(counters, 8 * native_touch.MISSES), misses)
+
+    if access.flags:
+        touch()
         return
-    # A load of one whole line whose four sectors are in the L1.
-    usual = native_touch.l1_line_hit(b, *_tag(state, b.shl(b.lshr(address.base, 7), 2)))
-    usual = b.and_(usual, b.is_("eq", b.and_(address.base, 127), 0))
-    usual = b.and_(usual, _is_full(state, access))
-    _unless(state, usual, lambda: _count_word(state, counters, native_touch.ALIGNED), rare)
+    with b.if_(b.not_(native_touch.l1_line_hit(b, *_tag(state, first), sectors))):
+        touch()
 
 
 def _dense_bytes(state: State, access: Access, address: Affine) -> int:
@@ -172,12 +185,7 @@ def _count_dense(state: State, access: Access, address: Affine, counters: Value)
     words = constants("i64", _full_cost(state, access, address, sectors, 1))
 
     def count() -> None:
-        first = b.lshr(address.base, 5)
-        with b.if_(b.not_(native_touch.l1_line_hit(b, *_tag(state, first), sectors))):
-            wanted = b.shl(constant("i32", (1 << sectors) - 1), b.and_(b.resize(first, "i32"), 3))
-            info = access.info(state.index)
-            misses = b.call("touch_line", "i64", state.context, b.lshr(address.base, 7), wanted, info)
-            native_touch.increment(b, b.offset(counters, 8 * native_touch.MISSES), misses)
+        _touch_in_line(state, access, address.base, sectors, counters)
         _count_words(state, counters, words)
 
     usual = b.and_(b.is_("eq", b.and_(address.base, length - 1), 0), _is_full(state, access))

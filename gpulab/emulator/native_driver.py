@@ -47,8 +47,7 @@ def _take_block(b: Builder, context: Value, result: Value, out: str) -> None:
     """Next block of the launch, in order; a block behind one that faulted is not begun."""
     stop = b.load("i64", get(b, context, "stop", "ptr"))
     _leave_if(b, b.is_("ne", stop, 0), result, layout.STOP, out)
-    counter = get(b, context, "next", "ptr")
-    turn = b.assign("i64", 1, f"atomicrmw add {counter.ir}, i64 1 monotonic")
+    turn = _next_turn(b, context)
     _leave_if(b, b.compare("uge", turn, get(b, context, "block_count")), result, layout.DONE, out)
     block = b.variable(turn)
     chosen = get(b, context, "blocks")
@@ -66,6 +65,28 @@ def _take_block(b: Builder, context: Value, result: Value, out: str) -> None:
     put(b, context, "ctaid.y", b.sub(rows, b.mul(planes, ny)))
     put(b, context, "ctaid.z", planes)
     put(b, context, "turn", turn)
+
+
+def _next_turn(b: Builder, context: Value) -> Value:
+    """The next of the turns that this OS thread took; some more if there is none left."""
+    turn = b.variable(b.add(get(b, context, "turn"), 1))
+    with b.if_(b.compare("uge", b.load("i64", turn), get(b, context, "turns_end"))):
+        # Several at once: each time waits until all stores so far are through.
+        counter, some = get(b, context, "next", "ptr"), get(b, context, "turns")
+        first = b.assign("i64", 1, f"atomicrmw add {counter.ir}, {some.ir} monotonic")
+        b.store(first, turn)
+        put(b, context, "turns_end", b.add(first, some))
+    return b.load("i64", turn)
+
+
+def _clear_lines(b: Builder, start: Value, size: Value) -> None:
+    """Clear so many bytes, rounded up to whole lines of 64: few, so that a call would cost more."""
+    done = b.variable(constant("i64", 0))
+    with b.loop() as leave:
+        now = b.load("i64", done)
+        b.go_if(b.compare("uge", now, size), leave)
+        b.store(b.add(now, 64), done)
+        b.store(constant("i64", 0, 8), b.offset(start, now), align=64)
 
 
 def _clear(b: Builder, start: Value, size: Value) -> None:
@@ -88,7 +109,7 @@ def _enter_block(b: Builder, context: Value) -> None:
         b.go_if(b.compare("uge", warp, warps), leave)
         b.store(b.add(warp, 1), index)
         frame = _frame(b, context, warp)
-        _clear(b, frame, get(b, context, "frame_clear"))
+        _clear_lines(b, frame, get(b, context, "frame_clear"))
         lanes = b.sub(threads, b.mul(warp, layout.WARP))
         some = b.resize(b.sub(b.shl(constant("i64", 1), b.and_(lanes, 63)), 1), "i32")
         mask = b.select(b.is_("uge", lanes, layout.WARP), constant("i32", -1), some)

@@ -190,17 +190,22 @@ def _define_touch_line(module: IrModule) -> None:
     first = b.shl(line, 2)
     with b.if_(b.is_("ne", b.and_(info, STORE), 0)):
         with b.if_(b.is_("ne", b.and_(info, ATOMIC), 0)):
-            _mark_line(b, context, first, wanted, "read")
-        _mark_line(b, context, first, wanted, "written")
+            _mark_line(b, context, first, _spread(b, wanted), "read")
+        _mark_line(b, context, first, _spread(b, wanted), "written")
         b.ret(constant("i64", 0))
         b.label(b.fresh("dead"))
     ways = _ways(b, context, first)
     entries = 4 * L1_WAYS
     held = b.load("i64", ways, entries, align=32)
     tags = _line_tags(b, l1_tag(b, context, first))
-    missing = b.and_(wanted, b.not_(_sets_with_any(b, _equal_entries(b, held, tags))))
+    # From here on one bit for each way of each set, of four the lowest for a set.
+    equal = b.resize(_equal_entries(b, held, tags), "i32")
+    for distance in (1, 2):
+        equal = b.or_(equal, b.lshr(equal, distance))
+    missing = b.and_(_spread(b, wanted), b.not_(equal))
     with b.if_(b.is_("ne", missing, 0)):
-        replaced = _sets_as_entries(b, missing)
+        replaced = b.resize(b.mul(missing, (1 << L1_WAYS) - 1), f"i{entries}")
+        replaced = b.assign("i1", entries, f"bitcast {replaced.ir} to <{entries} x i1>")
         order = [entries + index if index % L1_WAYS == 0 else index - 1 for index in range(entries)]
         b.store(b.select(replaced, b.shuffle(held, tags, order), held), ways, align=32)
         leaving = b.and_(replaced, constants("i1", [index % L1_WAYS == L1_WAYS - 1 for index in range(entries)]))
@@ -212,31 +217,26 @@ def _define_touch_line(module: IrModule) -> None:
     b.finish()
 
 
-def _sets_with_any(b: Builder, entries: Value) -> Value:
-    """For each of a line's four sets, whether the bit of any of its ways is set, as an i32."""
-    sets = b.assign("i4", L1_WAYS, f"bitcast {entries.ir} to <4 x i4>")
-    bits = b.assign("i4", 1, f"bitcast {b.is_('ne', sets, 0).ir} to i4")
-    return b.resize(bits, "i32")
-
-
-def _sets_as_entries(b: Builder, sets: Value) -> Value:
-    """Four bits, one for each set of a line, as a condition for each way of each."""
-    four = b.assign("i1", 4, f"bitcast {b.resize(sets, 'i4').ir} to <4 x i1>")
-    return b.shuffle(four, four, [entry // L1_WAYS for entry in range(4 * L1_WAYS)])
+def _spread(b: Builder, sectors: Value) -> Value:
+    """Four bits, one for each sector of a line, three places apart."""
+    apart = sectors
+    for number in range(1, 4):
+        apart = b.or_(apart, b.shl(sectors, (L1_WAYS - 1) * number))
+    return b.and_(apart, 0x1111)
 
 
 def _mark_line(b: Builder, context: Value, first: Value, wanted: Value, name: str) -> None:
-    """Mark sectors of a line. Each is written alone, for other OS threads may write to the others."""
+    """Mark sectors of a line, given as by `_spread`. Each is written alone: other OS threads may write to the others."""
     origin = map_origin(b, context, b.shl(first, 5), constant("i64", row_place(name)))
     place = b.cast("inttoptr", b.add(origin, first), "ptr")
     whole, partial, done = b.fresh("whole"), b.fresh("partial"), b.fresh("marked")
-    b.cond(b.is_("eq", wanted, 15), whole, partial)
+    b.cond(b.is_("eq", wanted, 0x1111), whole, partial)
     b.label(whole)
     b.store(constant("i32", 0x01010101), place, align=1)
     b.br(done)
     b.label(partial)
-    with b.bits(wanted) as sector:
-        b.store(constant("i8", 1), b.offset(place, b.resize(sector, "i64")))
+    with b.bits(wanted) as bit:
+        b.store(constant("i8", 1), b.offset(place, b.lshr(b.resize(bit, "i64"), 2)))
     b.br(done)
     b.label(done)
 

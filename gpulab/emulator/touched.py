@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable
 
 import numpy as np
 
 from gpulab.emulator.memory import SECTOR_BYTES, WINDOW_BITS, Memory
+
+_kept: dict[int, list[np.ndarray]] = {}
+"""Maps of the last record that is gone, by their length."""
+
+
+def _cleared(sectors: int) -> np.ndarray:
+    found = _kept.get(sectors)
+    if not found:
+        return np.zeros(sectors, np.uint8)
+    sectors_map = found.pop()
+    sectors_map[:] = 0
+    return sectors_map
+
+
+def _keep(maps: Iterable[tuple[np.ndarray, np.ndarray]]) -> None:
+    for pair in maps:
+        for each in pair:
+            _kept.setdefault(len(each), []).append(each)
 
 
 class Touched:
@@ -31,7 +50,10 @@ class Touched:
         self.maps = {}
         for window, allocation in self._allocations.items():
             sectors = -(-allocation.size // SECTOR_BYTES) + 1
-            self.maps[window] = (np.zeros(sectors, np.uint8), np.zeros(sectors, np.uint8))
+            self.maps[window] = (_cleared(sectors), _cleared(sectors))
+        _kept.clear()
+        # The next launch most often has the same arrays, and fresh memory from the system costs more than to clear this.
+        weakref.finalize(self, _keep, tuple(self.maps.values())).atexit = False
 
     def mark(self, read: Iterable[int], written: Iterable[int]) -> None:
         """Add sectors, given as addresses divided by 32."""
@@ -57,7 +79,7 @@ class Touched:
         """Sectors read, written, and touched in either way: shape (allocations, 3), int64."""
         found = [
             (np.count_nonzero(read), np.count_nonzero(written), np.count_nonzero(read | written))
-            for read, written in self.maps.values()
+            for read, written in ((r.view(np.bool_), w.view(np.bool_)) for r, w in self.maps.values())
         ]
         return np.array(found, np.int64).reshape(-1, 3)
 
