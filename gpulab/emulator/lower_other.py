@@ -111,12 +111,10 @@ def _sum(b: Builder, x: Value, y: Value, incoming: Value | None) -> tuple[Value,
 
 
 def _difference(b: Builder, x: Value, y: Value, incoming: Value | None) -> tuple[Value, Value]:
-    rest = b.sub(x, y)
-    out = b.compare("ult", x, y)
+    # The carry of a subtraction is that of adding the complement: set if nothing is borrowed.
     if incoming is None:
-        return rest, out
-    whole = b.sub(rest, incoming)
-    return whole, b.or_(out, b.compare("ult", rest, incoming))
+        return b.sub(x, y), b.compare("uge", x, y)
+    return _sum(b, x, b.not_(y), incoming)
 
 
 # ---- what ends or leaves the kernel

@@ -224,7 +224,7 @@ _CHAINS = {
 
 def _run_chain(warp: Warp, instruction: Instruction, form: Form, on: np.ndarray) -> None:
     """Extended precision: the carry flag is a source, a destination, or both."""
-    carry = warp.registers[CARRY] if form.opcode.endswith("c") else np.zeros(LANES, bool)
+    carry = warp.registers[CARRY] if form.opcode.endswith("c") else np.full(LANES, form.opcode == "sub")
     pairs = zip(instruction.operands[1:], form.roles[1:], strict=True)
     result, carry = _CHAINS[form.opcode](form, carry, *(warp.read(operand, role) for operand, role in pairs))
     warp.write(instruction.operands[0], result, form.type or "", on)

@@ -361,8 +361,13 @@ def add_with_carry(form: Form, carry: np.ndarray, a: np.ndarray, b: np.ndarray) 
 
 
 def subtract_with_borrow(form: Form, carry: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """``sub.cc`` and ``subc``: the difference and the borrow out."""
-    return _chained(form, lambda x, y, flag: x - y - flag, _unsigned(a), _unsigned(b), carry)
+    """``sub.cc`` and ``subc``: the sum with the complement, as the hardware does it: a carry out means no borrow.
+
+    The manual calls the flag a borrow. The difference shows where ``addc`` follows ``sub.cc``, as in NVIDIA's own division
+    of 128 bits; ptxas hands the flag over as it is.
+    """
+    ones = (1 << _width(form)) - 1
+    return _chained(form, lambda x, y, flag: x + (y ^ ones) + flag, _unsigned(a), _unsigned(b), carry)
 
 
 def multiply_add_with_carry(

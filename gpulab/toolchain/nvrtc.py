@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,8 @@ def _arguments(options: tuple[str, ...], capability: tuple[int, int], source: st
     arguments = [f"--gpu-architecture=compute_{capability[0]}{capability[1]}", "-lineinfo"]
     if not any(re.match(r"(-std|--std)\b", option) for option in options):
         arguments.append("-std=c++17")
+    if "__int128" in source and sys.platform == "linux":  # nvcc has it without asking; elsewhere there is no such type
+        arguments.append("--device-int128")
     arguments += [option for option in options if option not in ("-lineinfo", "--generate-line-info")]
     if "include" in source:
         folder = [str(Path(file).resolve().parent)] if file else []

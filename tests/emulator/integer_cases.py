@@ -217,6 +217,32 @@ CARRY: tuple[Case, ...] = (
         (0, 0),
         text=".reg .b32 t; add.cc.u32 t, {a}, 1; addc.cc.u32 t, 4294967295, 0; addc.u32 {d}, 0, 0;",
     ),
+    case(  # the flag as ptxas hands it over between sub and add: set if nothing is borrowed (SASS: IADD3 P0, then IADD3.X P0)
+        "addc after sub.cc",
+        "u32 u32 -> u32",
+        (7, 7, 1),
+        (7, 8, 0),
+        (8, 7, 1),
+        (0, ALL32, 0),
+        text=".reg .b32 t; sub.cc.u32 t, {a}, {b}; addc.u32 {d}, 0, 0;",
+    ),
+    case(
+        "subc after add.cc",
+        "u32 u32 -> u32",
+        (ALL32, 1, 5),
+        (1, 1, 4),
+        text=".reg .b32 t; add.cc.u32 t, {a}, {b}; subc.u32 {d}, 7, 2;",
+    ),
+    case(
+        "addc after subc.cc",
+        "u64 u64 -> u32",
+        (1 << 32, 1, 1),
+        (1, 2, 0),
+        (1 << 32, 1 << 32, 1),
+        (0, 1 << 32, 0),
+        text=".reg .b32 t, al, ah, bl, bh; mov.b64 {al, ah}, {a}; mov.b64 {bl, bh}, {b};"
+        "sub.cc.u32 t, al, bl; subc.cc.u32 t, ah, bh; addc.u32 {d}, 0, 0;",
+    ),
     case(
         "subc.cc with all ones",
         "u32 -> u32",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -98,6 +99,12 @@ def test_other_capabilities_are_refused_by_name(capability: tuple[int, int]) -> 
 @pytest.mark.parametrize("header", ["cuda_fp16.h", "mma.h", "cstdint", "stdio.h", "cmath", "cuda/std/type_traits"])
 def test_headers_are_found_without_options(header: str) -> None:
     assert nvrtc.compile_kernel(f"#include <{header}>\n{SCALE}", "scale").kernel == "scale"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="NVRTC has the type on Linux only")
+def test_integers_of_128_bits_need_no_option_as_with_nvcc() -> None:
+    source = "__global__ void k(unsigned long long* x) { x[0] = (unsigned __int128)x[1] * x[2] >> 64; }"
+    assert "mul.hi.u64" in nvrtc.compile_kernel(source, "k").text
 
 
 def test_stand_in_headers_bring_what_kernels_want_of_them() -> None:
