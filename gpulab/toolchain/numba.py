@@ -19,7 +19,7 @@ from importlib import metadata
 from typing import Any
 
 from gpulab.errors import ArgumentError, CompileError, ToolchainError
-from gpulab.toolchain import cache, fingerprint, locate, numba_errors
+from gpulab.toolchain import cache, fingerprint, linking, locate, numba_errors
 from gpulab.toolchain.records import ParameterType, PtxText, require_known
 
 #: Options that decide what the compiler makes, with their defaults.
@@ -140,7 +140,7 @@ def _compiler_identity() -> list[str]:
     for package in ("numba-cuda", "numba", "llvmlite"):
         with contextlib.suppress(metadata.PackageNotFoundError):
             found.append(f"{package} {metadata.version(package)}")
-    return [*found, locate.identity(locate.library("nvvm"))]
+    return [*found, *(locate.identity(locate.library(name)) for name in ("nvvm", "nvrtc"))]
 
 
 def _compile(
@@ -170,8 +170,7 @@ def _compile(
             library._entry_name = result.fndesc.llvm_func_name
             compiler.kernel_fixup(kernel, options["debug"])
             nvvm.set_launch_bounds(kernel, options["launch_bounds"])
-            text = library.get_asm_str(cc=capability)
-            _refuse_links(pyfunc, library)
+            text = linking.joined(library.get_asm_str(cc=capability), _sources_of(pyfunc, library), capability)
         except (ToolchainError, CompileError):
             raise
         except Exception as error:
@@ -191,18 +190,21 @@ def _compile(
     }
 
 
-def _refuse_links(pyfunc: types.FunctionType, library: Any) -> None:
+def _sources_of(pyfunc: types.FunctionType, library: Any) -> list[str]:
+    """The CUDA C++ that the kernel calls: Numba has its functions on float16 and bfloat16 in it."""
     if library.use_cooperative:
         raise CompileError(
             f"{pyfunc.__name__} waits for the whole grid (cuda.cg.this_grid().sync()), and cooperative launches are "
             "not supported. End the kernel there and start a second one: launches run one after the other."
         )
-    files = sorted(str(getattr(file, "name", file)) for file in library._linking_files)
+    sources = [file for file in library._linking_files if getattr(file, "kind", None) == "cu"]
+    files = sorted(str(getattr(file, "name", file)) for file in library._linking_files if file not in sources)
     if files:
         raise CompileError(
             f"{pyfunc.__name__} needs code from other files ({', '.join(files)}), and linking is not supported. "
             "Put that code into a device function of Python, or write the kernel in CUDA C++."
         )
+    return [file.data for file in sources]
 
 
 def _exception_text(raised: Any) -> str:

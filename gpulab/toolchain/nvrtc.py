@@ -71,6 +71,23 @@ def compile_kernel(
     )
 
 
+def compile_functions(source: str, compute_capability: tuple[int, int]) -> str:
+    """PTX of a source's device functions, without line information, to be joined to that of a kernel.
+
+    Raises
+    ------
+    CompileError
+        With the compiler's words.
+    ToolchainError
+        If NVRTC is not on this machine.
+    """
+    arguments = [b"--relocatable-device-code=true", *_arguments((), compute_capability, source, None)]
+    program = _Program(source, None, [argument for argument in arguments if argument != b"-lineinfo"])
+    if program.log_of_failure is not None:
+        raise CompileError(program.log_of_failure)
+    return program.ptx
+
+
 def _checked_options(options: Sequence[str]) -> tuple[str, ...]:
     if isinstance(options, str) or not all(isinstance(option, str) for option in options):
         raise CompileError(
@@ -145,9 +162,9 @@ def _arguments(options: tuple[str, ...], capability: tuple[int, int], source: st
 
 
 class _Program:
-    """One run of the compiler: either `log_of_failure`, or `ptx` and the kernel's `lowered_name` in it."""
+    """One run of the compiler: either `log_of_failure`, or `ptx` and a kernel's `lowered_name` in it."""
 
-    def __init__(self, source: str, name: str, arguments: list[bytes]) -> None:
+    def __init__(self, source: str, name: str | None, arguments: list[bytes]) -> None:
         nvrtc = _bindings()
         self.log_of_failure: str | None = None
         self.ptx = self.lowered_name = ""
@@ -156,13 +173,15 @@ class _Program:
         texts = [text.encode() for text in STANDARD_HEADERS.values()]
         (handle,) = _checked(nvrtc.nvrtcCreateProgram(source.encode(), _OWN_FILE.encode(), len(names), texts, names))
         try:
-            _checked(nvrtc.nvrtcAddNameExpression(handle, name.encode()))
+            if name is not None:
+                _checked(nvrtc.nvrtcAddNameExpression(handle, name.encode()))
             (result,) = nvrtc.nvrtcCompileProgram(handle, len(arguments), arguments)
             if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:
                 self.log_of_failure = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, handle)
                 return
-            (lowered,) = _checked(nvrtc.nvrtcGetLoweredName(handle, name.encode()))
-            self.lowered_name = lowered.decode()
+            if name is not None:
+                (lowered,) = _checked(nvrtc.nvrtcGetLoweredName(handle, name.encode()))
+                self.lowered_name = lowered.decode()
             self.ptx = _own_file(_text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, handle))
         finally:
             nvrtc.nvrtcDestroyProgram(handle)

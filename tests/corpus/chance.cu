@@ -1,7 +1,5 @@
 // Chance and prices: counter-based random numbers, Monte Carlo, Black-Scholes, random walks.
 
-#include <cuda/std/array>
-
 // Mixes a counter and a key into 32 random bits: rounds of wide multiplication, the halves crossed over.
 __device__ unsigned mixed(unsigned counter, unsigned key) {
     unsigned other = key ^ 0x9e3779b9u;
@@ -61,7 +59,7 @@ extern "C" __global__ void black_scholes(const float* spot, const float* strike,
 
 // A walk on a lattice with a xorshift of 64 bits for each walker, states kept from launch to launch.
 extern "C" __global__ void walk(unsigned long long* states, int* places, int steps, int n) {
-    const cuda::std::array<int, 4> moves = {1, -1, 1000, -1000};
+    const int moves[4] = {1, -1, 1000, -1000};
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
     unsigned long long state = states[i];

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,7 +45,7 @@ class Runner:
 
     def __call__(self, bound: BoundLaunch, *args: Any) -> LaunchRecord:
         """Launch, compare with the interpreter if the launch is small, and check that the kernel's profile is whole."""
-        before = [copy.copy(value) for value in args]
+        before = [_duplicate(value) for value in args]
         record = self._launch("compiled", bound, args)
         assert record.counters is not None
         # A kernel's variables live with the kernel object: the twin has its own, and sees the same launches.
@@ -62,6 +63,17 @@ class Runner:
     def _launch(self, engine: str, bound: BoundLaunch, args: Sequence[Any]) -> LaunchRecord:
         self._monkeypatch.setenv("GPULAB_ENGINE", engine)
         return gpulab.current().launch(bound, args, count=True)
+
+
+def _duplicate(value: Any) -> Any:
+    """A copy; of an array with the same strides, and with the bytes between its items and fields."""
+    if not isinstance(value, np.ndarray):
+        return copy.copy(value)
+    low, high = np.lib.array_utils.byte_bounds(value)
+    held = bytearray((ctypes.c_uint8 * (high - low)).from_address(low))
+    made = np.ndarray(value.shape, value.dtype, held, value.ctypes.data - low, value.strides)
+    made.flags.writeable = value.flags.writeable
+    return made
 
 
 def _assert_same(mine: Sequence[Any], theirs: Sequence[Any], record: LaunchRecord, other: LaunchRecord) -> None:

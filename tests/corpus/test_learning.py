@@ -76,6 +76,16 @@ def sum_python(x, total):
         cuda.atomic.add(total, 0, value)
 
 
+@cuda.jit
+def gemv_half_python(A, x, y):
+    row = cuda.grid(1)
+    if row < A.shape[0]:
+        total = np.float16(0)
+        for j in range(A.shape[1]):
+            total = cuda.fp16.hfma(A[row, j], x[j], total)
+        y[row] = total
+
+
 def softmax(x: np.ndarray) -> np.ndarray:
     powers = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
     return powers / powers.sum(1, keepdims=True)
@@ -147,6 +157,15 @@ def test_half_precision(run: Runner, random: np.random.Generator) -> None:
     run(kernel("half.cu", "gemv_half")[3, (32, 4)], A, x, y, 11, 45)
     wanted = (A * x).astype(np.float64).sum(1)  # NumPy rounds each product to half precision too
     np.testing.assert_allclose(y, wanted, rtol=6e-4)
+
+
+def test_half_precision_in_python(run: Runner, random: np.random.Generator) -> None:
+    A, x = random.random((20, 9)).astype(np.float16), random.random(9).astype(np.float16)
+    y, wanted = np.zeros(20, np.float16), np.zeros(20, np.float16)
+    run(gemv_half_python[1, 32], A, x, y)
+    for j in range(9):  # exact in double precision, then rounded once
+        wanted = (A[:, j].astype(np.float64) * x[j] + wanted).astype(np.float16)
+    assert (y == wanted).all()
 
 
 def rounded(x: np.ndarray) -> np.ndarray:
