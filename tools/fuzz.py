@@ -124,9 +124,51 @@ def operand(material: Material, chance: random.Random) -> str:
     )
 
 
+REGISTERS = {
+    "f32": "f",
+    "f64": "fd",
+    "b64": "rd",
+    "u64": "rd",
+    "s64": "rd",
+    "b16": "rs",
+    "u16": "rs",
+    "s16": "rs",
+    "f16": "rs",
+    "pred": "p",
+}
+
+DECLARED = "".join(
+    f".reg .{type_name} %z{name}<8>; "
+    for name, type_name in {"r": "b32", "rd": "b64", "rs": "b16", "f": "f32", "fd": "f64", "p": "pred"}.items()
+)
+
+
+def instruction(material: Material, chance: random.Random) -> str:
+    """Any instruction of the table; its operands mostly fit."""
+    row = chance.choice(material.rows)
+    spelled = spelling(row, chance)
+    kind = REGISTERS.get(spelled.rsplit(".", 1)[-1], "r")
+    operands = []
+    for role in (row.operands if isinstance(row.operands, str) else "").split(","):
+        role = role.strip()
+        register = f"%z{'p' if role[:1] in 'pq' or ':pred' in role else kind}{1 + chance.randrange(6)}"
+        if not role or (role.endswith("?") and chance.random() < 0.5):
+            continue
+        if chance.random() < 0.08:
+            operands.append(operand(material, chance))
+        elif role.startswith("["):
+            operands.append(f"[%{chance.choice(['z', ''])}rd{1 + chance.randrange(7)}]")
+        elif ":imm" in role or (":u32" in role and chance.random() < 0.7):
+            operands.append(str(chance.choice([0, 1, 7, 31, 32, 255, -1])))
+        else:
+            operands.append(register)
+    return f"{chance.choice(['', '', '@%zp1 ', '@!%zp2 '])}{spelled} {', '.join(operands)};"
+
+
 def damage(material: Material, chance: random.Random) -> str:
     """A valid module with a few things changed."""
-    lines = chance.choice(material.texts).split("\n")
+    # Registers of the inserted instructions, beside those of the kernel.
+    lines = re.sub(r"^\{$", "{\n" + DECLARED, chance.choice(material.texts), flags=re.M).split("\n")
     for _ in range(chance.choice([1, 1, 2, 3, 8])):
         at = chance.randrange(len(lines))
         kind = chance.randrange(9)
@@ -150,9 +192,7 @@ def damage(material: Material, chance: random.Random) -> str:
                 + lines[at][place + chance.randrange(2) :]
             )
         elif kind in (6, 7):
-            guard = chance.choice(["", "", "@%p1 ", "@!%p2 "])
-            operands = ", ".join(operand(material, chance) for _ in range(chance.randrange(6)))
-            lines.insert(at, f"{guard}{spelling(chance.choice(material.rows), chance)} {operands};")
+            lines.insert(at, instruction(material, chance))
         else:
             lines[at] = re.sub(
                 r"\b\d+\b", lambda _: str(chance.choice([0, 1, 3, 4, 1024, 2**31, 2**40, 10**30])), lines[at], count=1
@@ -296,7 +336,7 @@ class Fuzzer:
         if chance.random() < 0.05:
             arguments = arguments[:-1] if chance.random() < 0.5 else [*arguments, 1]
         grid, block = dims(chance), dims(chance)
-        shared = chance.choice([0, 0, 0, 1024, 48 << 10, 1 << 20, -1, 2**33, None, 1.5])
+        shared = chance.choice([0] * 12 + [1024, 48 << 10, 1 << 20, -1, 2**33, None, 1.5])
         bound = kernel[grid, block, None, shared] if shared != 0 else kernel[grid, block]
         action = chance.randrange(4)
         if action == 0:
