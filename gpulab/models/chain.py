@@ -22,6 +22,9 @@ from gpulab.ptx.opcodes import read_registers, written_registers
 
 #: ptxas turns branches around so few instructions into predicates.
 PREDICATED_INSTRUCTIONS = 10
+#: Loops nested deeper than so many are walked once in each pass of the outer ones: 2**4 passes settle them, and without a
+#: bound the time doubles with each level (calls through pointers and recursion nest dozens).
+LOOPS_WALKED_TWICE = 4
 
 
 def chain_cycles(run: KernelRun, gpu: Gpu, traffic: Traffic) -> float:
@@ -86,14 +89,14 @@ class _Walk:
         self._ready: dict[str, float] = {}
         self._stored: dict[str, float] = {}
 
-    def blocks(self, start: int, stop: int, inside: int | None = None) -> None:
-        """Walk the blocks of ranks `start` to `stop`; `inside` is the loop that we are in already."""
+    def blocks(self, start: int, stop: int, inside: int | None = None, depth: int = 0) -> None:
+        """Walk the blocks of ranks `start` to `stop`; `inside` is the loop that we are in already, the `depth`-th."""
         rank = start
         while rank < stop:
             end = self._loop_end.get(rank)
             if end is not None and rank != inside:
-                self.blocks(rank, end, inside=rank)
-                self.blocks(rank, end, inside=rank)
+                for _ in range(2 if depth < LOOPS_WALKED_TWICE else 1):
+                    self.blocks(rank, end, rank, depth + 1)
                 rank = end
             else:
                 self._block(self.graph[rank])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
+import time
+
 import pytest
 
 from gpulab.gpus import gpu
@@ -200,6 +202,18 @@ def test_a_loop_costs_its_steady_iteration(make_run) -> None:
     per_iteration = 1 + 4 + 4 + 9
     cycles = chain_cycles(run, A100, traffic(run, A100, run.occupancy(A100)))
     assert cycles == pytest.approx(100 * per_iteration + 9)
+
+
+def test_loops_nested_forty_deep_take_no_time_to_model(make_run) -> None:
+    heads = "".join(f"L{level}: add.s32 %r1, %r1, 1;\n" for level in range(40))
+    ends = "".join(f"@%p1 bra L{level};\n" for level in reversed(range(40)))
+    run = make_run(f"{heads}{ends}ret;")
+    start = time.process_time()
+    cycles = chain_cycles(run, A100, traffic(run, A100, run.occupancy(A100)))
+    assert time.process_time() - start < 5
+    # The outer four loops begin a second pass with an addition that waits for nothing, the others' wait 4 for the one
+    # before. Behind the last addition the first jump needs no slot of its own: 8; the others and ret take 8 + 1.
+    assert cycles == pytest.approx(4 * 1 + 36 * 4 + 8 + 40 * 9)
 
 
 def test_fp64_is_slow_where_lanes_are_few(make_run) -> None:
