@@ -120,8 +120,23 @@ def device_type(pyfunc: types.FunctionType, signature: Any, options: dict[str, A
             given = {name: value for name, value in options.items() if name in ("inline", "forceinline", "fastmath")}
             function = _rebuilt(pyfunc)
             with _without_driver(_current_capability):
-                made[_current_capability] = jit(signature, device=True, **given)(function)
+                # Known before it is compiled, since a recursive function meets itself in its own body.
+                made[_current_capability] = jit(device=True, **given)(function)
+                _compile_for(made[_current_capability], signature)
         return made[_current_capability]._numba_type_
+
+
+def _compile_for(function: Any, signature: Any) -> None:
+    """Compile one of Numba's device functions for a signature or several, and for no others."""
+    if signature is None:
+        return
+    inference, sigutils = _module("numba.cuda.core.typeinfer"), _module("numba.cuda.core.sigutils")
+    for each in signature if isinstance(signature, list) else [signature]:
+        arguments, result = sigutils.normalize_signature(each)
+        with inference.register_dispatcher(function):
+            function.compile_device(arguments, result)
+    function._specialized = not isinstance(signature, list)
+    function.disable_compile()
 
 
 def _module(name: str) -> Any:

@@ -23,7 +23,8 @@ _HINTS = (
     ("local.array", "The shape of cuda.local.array must be a constant: a number, or a global or closure variable."),
     ("Cannot unify", "A variable must keep one type: give the values different names, or convert them to one type."),
     ("is not aligned", "Fields must lie at multiples of their sizes: make the dtype with np.dtype(…, align=True)."),
-    ("insert_unresolved_ref", "Numba's CUDA compiler has no recursion: rewrite the function as a loop."),
+    ("insert_unresolved_ref", "Numba's CUDA compiler knows a function that calls itself only with the same "
+                              "types: n - 1 of an int32 is an int64, for example. Start with int64, or write a loop."),
     ("cannot type infer runaway recursion", "Rewrite the function as a loop."),
     ("NRT required", _NO_ALLOCATION), (">>> zeros(", _NO_ALLOCATION), (">>> empty(", _NO_ALLOCATION), (">>> ones(", _NO_ALLOCATION),
     (">>> full(", _NO_ALLOCATION), (">>> zeros_like(", _NO_ALLOCATION), (">>> empty_like(", _NO_ALLOCATION),
