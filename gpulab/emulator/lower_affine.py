@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from gpulab.emulator.intervals import BOUNDED_OPCODES, bounds_of
 from gpulab.emulator.ir import Builder, Value, bits_of, constant
 from gpulab.emulator.lower_control import bail_unless
 from gpulab.emulator.lower_table import ELEMENTS
 from gpulab.emulator.lower_values import Affine, State
 from gpulab.emulator.shapes import VECTOR, is_sign_mask, is_sign_shift
-from gpulab.ptx.syntax import Group, Register
+from gpulab.ptx.syntax import Group, Operand, Register
 
 Stride = Value | int
 _OPCODES: dict[str, Callable[[State, list[Value | Affine]], Value | Affine | None]] = {}
@@ -38,6 +39,19 @@ def lower_affine(state: State) -> bool:
     if result is None:
         return False
     state.write(destination, result, form.roles[0].type)
+    return True
+
+
+def lower_constant(state: State) -> bool:
+    """Lower an instruction whose destination never holds but one value; False if it isn't one."""
+    destination = state.instruction.operands[0] if state.instruction.operands else None
+    if not isinstance(destination, Register) or state.form.opcode not in BOUNDED_OPCODES:
+        return False
+    value = state.plan.constant(destination.name)
+    if value is None:
+        return False
+    type_name = state.form.roles[0].type
+    state.write(destination, constant(ELEMENTS[type_name], value), type_name)
     return True
 
 
@@ -126,7 +140,9 @@ def _times(b: Builder, value: Affine, factor: Value) -> Affine:
 @_rule("mul")
 def _mul(state: State, sources: list[Value | Affine]) -> Affine | None:
     if state.form.mode == "wide":
-        sources = [widened(state, source, (state.form.type or "")[0] == "s") for source in sources]
+        operands = state.instruction.operands[1:]
+        signed = (state.form.type or "")[0] == "s"
+        sources = [widened(state, x, signed, operand) for x, operand in zip(sources, operands, strict=False)]
     first, second = sources
     if isinstance(first, Affine) and isinstance(second, Value):
         return _times(state.b, first, second)
@@ -189,12 +205,13 @@ def _cvt(state: State, sources: list[Value | Affine]) -> Affine | None:
     if not isinstance(value, Affine):
         return None
     if bits_of(element) > bits_of(old):
-        return widened(state, value, (form.source_type or "")[0] == "s")  # type: ignore[return-value]
+        signed = (form.source_type or "")[0] == "s"
+        return widened(state, value, signed, state.instruction.operands[1])  # type: ignore[return-value]
     strides = tuple(s if isinstance(s, int) else b.resize(s, element) for s in value.strides)
     return Affine(b.resize(value.base, element), strides)  # type: ignore[arg-type]
 
 
-def widened(state: State, value: Value | Affine, signed: bool) -> Value | Affine:
+def widened(state: State, value: Value | Affine, signed: bool, operand: Operand) -> Value | Affine:
     """An affine value of 32 bits as one of 64, if no lane wraps; bails out if one does."""
     b = state.b
     if isinstance(value, Value):
@@ -202,6 +219,10 @@ def widened(state: State, value: Value | Affine, signed: bool) -> Value | Affine
     base = b.resize(value.base, "i64", signed)
     strides = tuple(s if isinstance(s, int) else b.resize(s, "i64", True) for s in value.strides)
     wide = Affine(base, strides)  # type: ignore[arg-type]
+    low, high = bounds_of(operand, state.plan.bounds) or (-1, 1 << 31)
+    if high - low < 1 << 31 and (signed or low >= 0):
+        # Lanes so near to each other differ by the stride itself, not by what is left of it after wrapping.
+        return wide
     for corner in corners(state, wide):
         if signed:
             fits = b.compare("eq", b.resize(b.resize(corner, "i32"), "i64", True), corner)

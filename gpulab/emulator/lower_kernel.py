@@ -11,7 +11,7 @@ from gpulab.emulator import layout, lower_approx, lower_atomics, lower_compare, 
 from gpulab.emulator.checking import hooks
 from gpulab.emulator.frontier import members
 from gpulab.emulator.ir import Builder, IrModule, constant, constants
-from gpulab.emulator.lower_affine import lower_affine
+from gpulab.emulator.lower_affine import lower_affine, lower_constant
 from gpulab.emulator.lower_barrier import lower_barrier
 from gpulab.emulator.lower_control import (
     bail_resume,
@@ -190,7 +190,7 @@ def _lower_unguarded(state: State) -> None:
     if uses_carry(state):
         carry(state)
         return
-    if lower_affine(state):
+    if lower_constant(state) or lower_affine(state):
         return
     special = STATEFUL.get(form.opcode)
     if special is not None:

@@ -15,9 +15,10 @@ variant otherwise. In the general variant every register is a vector.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gpulab.emulator.frontier import frontiers, members
+from gpulab.emulator.intervals import BOTH, Interval, intervals
 from gpulab.emulator.lower_table import ELEMENTS
 from gpulab.emulator.program import Program
 from gpulab.ptx.cfg import Block
@@ -66,13 +67,19 @@ class BlockShape:
 
 @dataclass(frozen=True)
 class Plan:
-    """What the analysis found: the shape of each register, W(b) and divergence of each block."""
+    """What the analysis found: shape and bounds of each register, W(b) and divergence of each block."""
 
     shapes: dict[str, Shape]
     waiting: list[int]
     divergent: frozenset[int]
     block_shape: BlockShape
     general: bool
+    bounds: dict[str, Interval] = field(default_factory=dict)
+
+    def constant(self, register: str) -> int | None:
+        """The one value that a register ever holds, if there is one."""
+        low, high = self.bounds.get(register, BOTH)
+        return low if low == high else None
 
     def masked(self, program: Program, block: Block, register: str) -> bool:
         """Whether a write in `block` must spare the lanes that are not active."""
@@ -118,6 +125,7 @@ class _Analysis:
         # A register that nothing writes holds 0 in every lane.
         self.shapes: dict[str, Shape] = {name: UNIFORM for name in function.registers if name not in written}
         self.shapes[CARRY] = VECTOR
+        self.bounds = intervals(program)
 
     def run(self) -> Plan:
         program, divergent, waiting = self.program, frozenset[int](), [0] * len(self.program.graph.blocks)
@@ -131,7 +139,7 @@ class _Analysis:
                 program.graph.blocks, lambda b, now=now: b.rank in now, lambda b: is_barrier(program, b)
             )
         shapes = {name: self.shapes.get(name, UNIFORM) for name in program.function.registers}
-        return Plan(shapes, waiting, divergent, self.block_shape, False)
+        return Plan(shapes, waiting, divergent, self.block_shape, False, self.bounds)
 
     def _diverges(self, block: Block) -> bool:
         if not branches(self.program, block):
@@ -141,7 +149,7 @@ class _Analysis:
         return any(self.shapes.get(name, UNIFORM) != UNIFORM for name in names)
 
     def _flow_shapes(self, waiting: list[int]) -> None:
-        plan = Plan(self.shapes, waiting, frozenset(), self.block_shape, False)
+        plan = Plan(self.shapes, waiting, frozenset(), self.block_shape, False, self.bounds)
         changed = True
         while changed:
             changed = False
@@ -169,7 +177,11 @@ class _Analysis:
             plain = (
                 shape if _holds_strides(self.program.function.registers.get(name, "b32")) else _all_or_nothing(shape)
             )
-            yield name, VECTOR if plan.masked(self.program, block, name) else plain
+            if plan.constant(name) is not None:
+                plain = UNIFORM
+            elif plan.masked(self.program, block, name):
+                plain = VECTOR
+            yield name, plain
 
     def shape_of(self, operand: Operand) -> Shape:
         """Shape of a source operand."""
