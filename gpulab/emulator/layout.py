@@ -60,11 +60,12 @@ FAULT_KINDS = {
     7: "call",
 }
 
-# Bits of the `info` word of a memory access: size in bytes, flags, instruction index above.
+# Bits of the `info` word of a memory access: size in bytes, flags, elements per lane, instruction index above.
 STORE = 1 << 8
 ATOMIC = 1 << 9
 SHARED_SHIFT = 10
 SHARED = 1 << SHARED_SHIFT
+VECTOR_SHIFT = 12  # two bits: 0, 1, 2 for one, two, four elements per lane
 INSTRUCTION_SHIFT = 32
 
 

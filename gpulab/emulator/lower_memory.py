@@ -38,7 +38,8 @@ class Access:
 
     def info(self, index: int) -> Value:
         """The word that native helpers take."""
-        return constant("i64", index << layout.INSTRUCTION_SHIFT | self.flags | self.size)
+        elements = (self.vector.bit_length() - 1) << layout.VECTOR_SHIFT
+        return constant("i64", index << layout.INSTRUCTION_SHIFT | elements | self.flags | self.size)
 
 
 @lowers("ld", "ldu")
@@ -269,45 +270,47 @@ def _row_pointer(state: State, access: Access, pointer: Value, row: int) -> Valu
 # ---- any addresses
 
 
-def resolve(state: State, access: Access, stored: list[Value] | None = None) -> Value:
-    """Check every lane that is on; host addresses as 32 pointers. Faults leave the warp.
+def resolve(state: State, access: Access, stored: list[Value] | None = None) -> None:
+    """Check every lane that is on; host addresses go to a buffer. Faults leave the warp.
 
     `stored` are the values that a plain store is about to put there, for the check.
     """
     b = state.b
     addresses, hosts = state.buffers["addresses"], state.buffers["hosts"]
-    b.store(state.vector(access.address), addresses, align=64)
+    _store_addresses(state, access.address, addresses)
     space = {"const": "global", "call": "local"}.get(access.space, access.space)
-    b.store(constant("i64", 0, 32), hosts, align=64)
     if state.check:
         # Nothing leaves the warp: a faulty lane is noted, and its host address is that of memory of no meaning.
+        b.store(constant("i64", 0, 32), hosts, align=64)
         hooks.access(state, space, access, stored)
-        return b.cast("inttoptr", b.load("i64", hosts, 32, align=64), "ptr")
+        return
     ok = b.call(f"resolve_{space}", "i32", state.context, addresses, hosts, access.on, access.info(state.index))
     after = b.fresh("resolved")
     b.cond(b.is_("ne", ok, 0), after, state.fault_label)
     b.label(after)
-    return b.cast("inttoptr", b.load("i64", hosts, 32, align=64), "ptr")
+
+
+def _store_addresses(state: State, address: Value | Affine, where: Value) -> None:
+    """All lanes' addresses. Where they are affine this is a rare way, so that a call is enough."""
+    if isinstance(address, Value) and address.lanes > 1:
+        state.b.store(address, where, align=64)
+        return
+    known = address if isinstance(address, Affine) else Affine(address, (0, 0))
+    s0, s1 = (constant("i64", s) if isinstance(s, int) else s for s in known.strides)
+    width = constant("i64", state.plan.block_shape.width)
+    state.b.call("spread", None, known.base, s0, s1, width, where)
 
 
 def _gather(state: State, access: Access, count: bool = True) -> list[Value]:
     if access.space == "call" and not state.check:
         return move_lanes(state, access, None)
-    pointers = resolve(state, access)
+    resolve(state, access)
     if count:
         count_request(state, access)
-    return [gather_element(state, access.element, pointers, number, access.on) for number in range(access.vector)]
-
-
-def gather_element(state: State, element: str, pointers: Value, number: int, on: Value) -> Value:
-    """Element `number` at each pointer, for the lanes that are on; 0 in the others."""
-    b, step = state.b, bits_of(element) // 8
-    name = f"llvm.masked.gather.{mangled(element, 32)}.v32p0"
-    kind = type_text(element, 32)
-    b.declare(name, kind, f"<32 x ptr>, <32 x i1>, {kind}")
-    places = _moved(state, pointers, number * step)
-    mask, zero = b.mask_vector(on), constant(element, 0, 32)
-    return b.assign(element, 32, f"call {kind} @{name}(<32 x ptr> align {step} {places.text}, {mask.ir}, {zero.ir})")
+    b, values = state.b, state.buffers["values"]
+    b.call("copy_in", None, state.buffers["hosts"], values, access.on, access.info(state.index))
+    length = 4 * bits_of(access.element)
+    return [b.load(access.element, b.offset(values, number * length), 32) for number in range(access.vector)]
 
 
 def _moved(state: State, pointers: Value, distance: int) -> Value:
@@ -321,7 +324,11 @@ def _scatter(state: State, access: Access, values: list[Value]) -> None:
     if access.space == "call" and not state.check:
         move_lanes(state, access, values)
     else:
-        _scatter_to(state, access, resolve(state, access, values), values)
+        resolve(state, access, values)
+        b, place = state.b, state.buffers["values"]
+        for number, value in enumerate(values):
+            b.store(b.widen(value), b.offset(place, number * 4 * bits_of(access.element)), align=32)
+        b.call("copy_out", None, state.buffers["hosts"], place, access.on, access.info(state.index))
 
 
 def _scatter_to(state: State, access: Access, pointers: Value, values: list[Value]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 
-from gpulab.emulator import jit, native_address, native_calls, native_count, native_driver
+from gpulab.emulator import jit, native_address, native_calls, native_count, native_driver, native_move
 from gpulab.emulator.ir import IrModule
 
 
@@ -14,7 +14,7 @@ def helpers() -> jit.Code:
     """The linked helpers; kernels import their addresses."""
     module = IrModule()
     exports = native_address.define(module) + native_calls.define(module)
-    exports += native_count.define(module) + native_driver.define(module)
+    exports += native_move.define(module) + native_count.define(module) + native_driver.define(module)
     return jit.build(module.text(), exports, {}, level=2)
 
 

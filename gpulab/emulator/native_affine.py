@@ -58,6 +58,7 @@ def define_affine(module: IrModule) -> None:
     b.ret()
     b.finish()
     _define_measure_affine(module)
+    _define_spread(module)
 
 
 def _fill_memo(
@@ -80,6 +81,16 @@ def affine_vector(b: Builder, base: Value, s0: Value, s1: Value, width: Value) -
     lanes, shift = lane_numbers("i64", WARP), b.count_trailing_zeros(width)
     column, row = b.and_(lanes, b.widen(b.sub(width, 1))), b.binary("lshr", lanes, b.widen(shift))
     return b.add(b.add(b.mul(column, s0), b.mul(row, s1)), base)
+
+
+def _define_spread(module: IrModule) -> None:
+    """``spread(base, s0, s1, width, where)``: write the addresses of all lanes to `where`."""
+    parameters = (("base", "i64"), ("s0", "i64"), ("s1", "i64"), ("width", "i64"), ("where", "ptr"))
+    b = Builder(module, "spread", "void", parameters)
+    base, s0, s1, width, where = (b.argument(name, kind) for name, kind in parameters)
+    b.store(affine_vector(b, base, s0, s1, width), where)
+    b.ret()
+    b.finish()
 
 
 def _define_measure_affine(module: IrModule) -> None:

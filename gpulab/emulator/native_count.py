@@ -45,7 +45,7 @@ def define(module: IrModule) -> tuple[str, ...]:
     _define_contiguous(module)
     _define_uniform(module)
     kinds = ("global", "shared", "local", "generic", "contiguous", "uniform", "affine")
-    return ("touch_line", *(f"count_{kind}" for kind in kinds))
+    return ("spread", "touch_line", *(f"count_{kind}" for kind in kinds))
 
 
 def _define_wavefronts(module: IrModule) -> None:
