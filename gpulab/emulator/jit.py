@@ -8,9 +8,13 @@ loaded as long as its `Code` lives.
 from __future__ import annotations
 
 import functools
+import hashlib
 import itertools
+import json
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import llvmlite
@@ -18,8 +22,8 @@ import llvmlite.binding as llvm
 
 from gpulab.emulator import cache
 
-# Part of every cache key: raise it when generated code changes in a way that its text does not show.
-ENGINE_VERSION = "1"
+_GENERATORS = ("emulator", "ptx", "models/access.py")
+"""What of the package decides how code is generated."""
 
 _lock = threading.Lock()
 _serial = itertools.count()
@@ -27,11 +31,32 @@ _serial = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Linked native code: address by function name; `library` keeps it loaded."""
+    """Linked native code.
+
+    Attributes
+    ----------
+    addresses : dict of str to int
+        By function name.
+    notes : tuple of int
+        What its maker noted about it.
+    library : object
+        Keeps it loaded.
+    from_cache : bool
+    """
 
     addresses: dict[str, int]
+    notes: tuple[int, ...]
     library: Any
     from_cache: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """LLVM assembly, the functions whose addresses are wanted, and numbers that are kept with the code."""
+
+    text: str
+    exports: tuple[str, ...]
+    notes: tuple[int, ...] = ()
 
 
 @functools.cache
@@ -92,31 +117,53 @@ def _passes(builder: Any, level: int) -> Any:
     return passes
 
 
-def build(text: str, exports: tuple[str, ...], imports: dict[str, int], level: int = 1) -> Code:
-    """Compile (or take from disk) and link a module.
+@functools.cache
+def _generators() -> str:
+    """A digest of the modules that generate code, so that what another version of them made is not found."""
+    package = Path(__file__).parents[1]
+    files = [path for name in _GENERATORS for path in sorted((package / name).rglob("*.py")) or [package / name]]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+
+
+def build(make: Callable[[], Source], parts: tuple[str, ...], imports: dict[str, int], level: int = 1) -> Code:
+    """Take from disk, or make and compile, a module; link it.
 
     Parameters
     ----------
-    text : str
-        LLVM assembly.
-    exports : tuple of str
-        Functions whose addresses are wanted.
+    make : callable
+        Gives the module; called only if its code is not on disk.
+    parts : tuple of str
+        What `make` depends on, besides the package's own source.
     imports : dict of str to int
         Addresses of functions that the module declares.
     level : int
         As for `compile_object`.
     """
     with _lock:
-        name = cache.key(ENGINE_VERSION, llvmlite.__version__, llvm.get_host_cpu_name(), _features(), str(level), text)
-        image = cache.load(name)
-        found = image is not None
-        if image is None:
-            image = compile_object(text, level)
-            cache.save(name, image)
+        machine = (llvmlite.__version__, llvm.get_host_cpu_name(), _features(), str(level))
+        name = cache.key(_generators(), *machine, *parts)
+        stored = cache.load(name)
+        if stored:
+            exports, notes, image = _unpack(stored)
+        else:
+            source = make()
+            exports, notes, image = source.exports, source.notes, compile_object(source.text, level)
+            cache.save(name, _pack(exports, notes, image))
         library = llvm.JITLibraryBuilder().add_object_img(image).add_current_process()
         for symbol, address in imports.items():
             library.import_symbol(symbol, address)
         for symbol in exports:
             library.export_symbol(symbol)
         tracker = library.link(_linker(), f"gpulab{next(_serial)}")
-        return Code({symbol: tracker[symbol] for symbol in exports}, tracker, found)
+        return Code({symbol: tracker[symbol] for symbol in exports}, notes, tracker, bool(stored))
+
+
+def _pack(exports: tuple[str, ...], notes: tuple[int, ...], image: bytes) -> bytes:
+    header = json.dumps([exports, notes]).encode()
+    return len(header).to_bytes(8, "little") + header + image
+
+
+def _unpack(stored: bytes) -> tuple[tuple[str, ...], tuple[int, ...], bytes]:
+    end = 8 + int.from_bytes(stored[:8], "little")
+    exports, notes = json.loads(stored[8:end])
+    return tuple(exports), tuple(notes), stored[end:]

@@ -97,3 +97,9 @@ def frame_get(b: Builder, frame: Value, name: str, element: str = "i32") -> Valu
 def frame_put(b: Builder, frame: Value, name: str, value: Value) -> None:
     """Write a word of a frame's header."""
     b.store(b.resize(value, "i64"), frame_slot(b, frame, name))
+
+
+def register_offset(blocks: int, slot: int) -> int:
+    """Where a frame keeps a register, in bytes."""
+    masks = -(-4 * blocks // 64) * 64
+    return FRAME_HEADER_BYTES + masks + slot * REGISTER_BYTES

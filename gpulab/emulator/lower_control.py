@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from gpulab.emulator import layout
 from gpulab.emulator.frontier import members
 from gpulab.emulator.ir import Value, constant
-from gpulab.emulator.layout import frame_put
+from gpulab.emulator.layout import frame_put, register_offset
 from gpulab.emulator.lower_values import State
 from gpulab.emulator.native_address import record_fault, record_place
 from gpulab.emulator.shapes import VECTOR
@@ -279,12 +279,6 @@ def live_at(state: State, index: int) -> set[str]:
 def mask_place(state: State, rank: int) -> Value:
     """Where a frame keeps the lanes that wait at a block."""
     return state.b.offset(state.frame, layout.FRAME_HEADER_BYTES + 4 * rank)
-
-
-def register_offset(blocks: int, slot: int) -> int:
-    """Where a frame keeps a register, in bytes."""
-    masks = -(-4 * blocks // 64) * 64
-    return layout.FRAME_HEADER_BYTES + masks + slot * layout.REGISTER_BYTES
 
 
 def save(state: State, names: Iterable[str], ranks: Iterable[int]) -> None:

@@ -5,17 +5,24 @@ from __future__ import annotations
 import ctypes
 import functools
 
-from gpulab.emulator import jit, native_address, native_calls, native_count, native_driver, native_move
-from gpulab.emulator.ir import IrModule
+from gpulab.emulator import jit
 
 
 @functools.cache
 def helpers() -> jit.Code:
     """The linked helpers; kernels import their addresses."""
-    module = IrModule()
-    exports = native_address.define(module) + native_calls.define(module)
-    exports += native_move.define(module) + native_count.define(module) + native_driver.define(module)
-    return jit.build(module.text(), exports, {}, level=2)
+    return jit.build(_make, ("helpers",), {}, level=2)
+
+
+def _make() -> jit.Source:
+    # Loaded only where something must be compiled.
+    from gpulab.emulator import native_address, native_calls, native_count, native_driver, native_move
+    from gpulab.emulator.ir import IrModule
+
+    module, names = IrModule(), ()
+    for part in (native_address, native_calls, native_move, native_count, native_driver):
+        names += part.define(module)
+    return jit.Source(module.text(), names)
 
 
 @functools.cache

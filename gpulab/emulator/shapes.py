@@ -1,8 +1,6 @@
 """How registers vary over the lanes of a warp: uniform, affine or vector, by a static analysis.
 
-A *shape* is a pair of strides or `VECTOR`. With a pair, lane l holds ``base + (l % w) * s0 + (l // w) * s1``, so the
-register is kept as scalars; (0, 0) is uniform. A stride is a known int or `DYNAMIC` (known only at run time). The width w
-follows from the block (`BlockShape`): 32, or 16, 8, 4, 2 for blocks that are so wide in x.
+`block_shape` says what a shape is.
 
 The analysis is optimistic: it starts with nothing known and joins over all writes until nothing changes, together with the
 thread frontiers (a divergent branch makes some writes masked, and a register with a masked write is a vector).
@@ -17,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from gpulab.emulator.block_shape import DYNAMIC, UNIFORM, VECTOR, BlockShape, Shape
 from gpulab.emulator.frontier import frontiers, members
 from gpulab.emulator.intervals import BOTH, Interval, intervals
 from gpulab.emulator.lower_table import ELEMENTS
@@ -26,43 +25,9 @@ from gpulab.ptx.opcodes import CARRY, Form, read_registers, written_registers
 from gpulab.ptx.syntax import Address, Group, Immediate, Instruction, Negated, Operand, Pair, Register, Special
 from gpulab.ptx.types import TYPE_BYTES, is_float
 
-DYNAMIC = "dynamic"
-VECTOR = None
-UNIFORM = (0, 0)
-Stride = int | str
-Shape = tuple[Stride, Stride] | None
-
 _UNIFORM_RESULTS = ("activemask", "bar", "barrier")
 _UNIFORM_IF_SOURCES = ("vote", "redux")
 _NEVER_UNIFORM = ("atom", "shfl", "match", "elect", "call", "addc", "subc", "madc")
-
-
-@dataclass(frozen=True, slots=True)
-class BlockShape:
-    """What a launch's block says about thread indices: the width w and the shapes of `%tid`."""
-
-    width: int
-    tid: tuple[Shape, Shape, Shape]
-
-    @classmethod
-    def of(cls, block: tuple[int, int, int]) -> BlockShape:
-        """The block shape of a block of so many threads in x, y, z."""
-        x, y, z = block
-        if y * z == 1:
-            return cls(32, ((1, 0), UNIFORM, UNIFORM))
-        if x % 32 == 0:
-            return cls(32, ((1, 0), UNIFORM, UNIFORM))
-        if 32 % x:
-            return cls(32, (VECTOR, VECTOR, VECTOR))
-        whole_rows = z == 1 or y % (32 // x) == 0
-        if x == 1:
-            return cls(32, (UNIFORM, (1, 0), UNIFORM) if whole_rows else (UNIFORM, VECTOR, VECTOR))
-        return cls(x, ((1, 0), (0, 1), UNIFORM) if whole_rows else ((1, 0), VECTOR, VECTOR))
-
-    @property
-    def laneid(self) -> Shape:
-        """Shape of `%laneid`."""
-        return (1, 0) if self.width == 32 else (1, self.width)
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,23 @@ import weakref
 from dataclasses import dataclass, field
 
 from gpulab.emulator import jit, layout, native
+from gpulab.emulator.block_shape import BlockShape
 from gpulab.emulator.checking.native import helpers as check_helpers
-from gpulab.emulator.ir import IrModule
-from gpulab.emulator.lower_control import register_offset
-from gpulab.emulator.lower_kernel import lower_kernel
+from gpulab.emulator.layout import register_offset
 from gpulab.emulator.program import Program
-from gpulab.emulator.shapes import BlockShape, Plan, fast_plan, general_plan
 
 # Above so many instructions the optimizer costs more than it wins on the first launch.
 FULL_OPTIMIZATION_LIMIT = 3000
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What tells the variants of a program apart, besides the module variables that it may name."""
+
+    block_shape: BlockShape
+    count: bool
+    general: bool
+    check: bool
 
 
 @dataclass
@@ -24,19 +32,16 @@ class Variant:
 
     Attributes
     ----------
+    kind : Kind
     fast : jit.Code
-        With the fast plan, or the general one if that was asked for.
-    bail_points : tuple of int
-        Instructions before which it may bail out to the general variant, which is compiled only then.
+        With the fast plan, or the general one if that was asked for. It notes the instructions before which it may bail
+        out to the general variant, which is compiled only then.
     """
 
     program: Program
-    plan: Plan
-    count: bool
+    kind: Kind
     symbols: dict[str, int]
     fast: jit.Code
-    bail_points: tuple[int, ...]
-    check: bool = False
     _general: jit.Code | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -49,13 +54,7 @@ class Variant:
         """Where the general variant begins, compiled if need be."""
         with self._lock:
             if self._general is None:
-                plan = general_plan(self.program, self.plan.block_shape)
-                module = IrModule()
-                points = self.bail_points
-                lower_kernel(
-                    module, "warp", self.program, plan, self.count, self.symbols, self.plan, points, self.check
-                )
-                self._general = _build(module, self.program, self.check)
+                self._general = _build(self.program, self.kind, self.symbols, self.fast.notes)
             return self._general.addresses["warp"]
 
 
@@ -71,14 +70,35 @@ def masks_end(program: Program) -> int:
     return layout.FRAME_HEADER_BYTES + 4 * len(program.graph.blocks)
 
 
-def _build(module: IrModule, program: Program, check: bool) -> jit.Code:
+def _build(
+    program: Program, kind: Kind, symbols: dict[str, int], bail_points: tuple[int, ...] | None = None
+) -> jit.Code:
+    """The code of one kind, or of the general variant that it bails out to at some points."""
     level = 1 if len(program.forms) <= FULL_OPTIMIZATION_LIMIT else 0
-    imports = native.helpers().addresses | (check_helpers().addresses if check else {})
-    return jit.build(module.text(), ("warp",), imports, level)
+    imports = native.helpers().addresses | (check_helpers().addresses if kind.check else {})
+    names = sorted(symbols)
+    parts = (program.module.text, program.function.name, repr(kind), repr(names), repr(bail_points))
+    return jit.build(lambda: _lower(program, kind, symbols, bail_points), parts, imports, level)
 
 
-Key = tuple[BlockShape, bool, bool, bool, tuple[str, ...]]
-_variants: dict[int, dict[Key, Variant]] = {}
+def _lower(program: Program, kind: Kind, symbols: dict[str, int], bail_points: tuple[int, ...] | None) -> jit.Source:
+    # Loaded only where something must be compiled.
+    from gpulab.emulator.ir import IrModule
+    from gpulab.emulator.lower_kernel import lower_kernel
+    from gpulab.emulator.shapes import fast_plan, general_plan
+
+    module, bailed_from = IrModule(), None
+    if bail_points is not None:
+        bailed_from = fast_plan(program, kind.block_shape)
+    general = kind.general or bail_points is not None
+    plan = (general_plan if general else fast_plan)(program, kind.block_shape)
+    points = lower_kernel(
+        module, "warp", program, plan, kind.count, symbols, bailed_from, bail_points or (), kind.check
+    )
+    return jit.Source(module.text(), ("warp",), points)
+
+
+_variants: dict[int, dict[tuple[Kind, tuple[str, ...]], Variant]] = {}
 _lock = threading.Lock()
 
 
@@ -91,21 +111,13 @@ def variant(
     check: bool = False,
 ) -> Variant:
     """The variant for a launch, from memory or newly compiled."""
-    key = (BlockShape.of(block), count, general, check, tuple(sorted(symbols)))
+    kind = Kind(BlockShape.of(block), count, general, check)
+    key = kind, tuple(sorted(symbols))
     with _lock:
         if id(program) not in _variants:
             _variants[id(program)] = {}
             weakref.finalize(program, _variants.pop, id(program), None)
         known = _variants[id(program)]
         if key not in known:
-            known[key] = _compile(program, *key[:4], symbols)
+            known[key] = Variant(program, kind, symbols, _build(program, kind, symbols))
         return known[key]
-
-
-def _compile(
-    program: Program, shape: BlockShape, count: bool, general: bool, check: bool, symbols: dict[str, int]
-) -> Variant:
-    plan = general_plan(program, shape) if general else fast_plan(program, shape)
-    module = IrModule()
-    bail_points = lower_kernel(module, "warp", program, plan, count, symbols, check=check)
-    return Variant(program, plan, count, symbols, _build(module, program, check), bail_points, check)

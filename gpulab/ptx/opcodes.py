@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from gpulab.errors import UnsupportedInstruction
 from gpulab.ptx.isa import SETS, TABLE
@@ -146,7 +146,11 @@ class Row:
     pipe: str
     kind: str
     section: str
-    pattern: re.Pattern[str]
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """What spellings of an instruction it is for, made when it is first asked: most rows never are."""
+        return _pattern(self.syntax)
 
 
 @lru_cache(maxsize=1)
@@ -168,9 +172,10 @@ def _read_table() -> Iterator[Row]:
         syntax, operands, *rest = (part.strip() for part in re.split(r"\s\|(?:\s|$)", line))
         pipe, kind = (rest[0] if rest else defaults).split()
         opcode = re.match(r"\w+", syntax)[0]  # type: ignore[index]
-        yield Row(syntax, operands, pipe, kind, f"{family}-{opcode}", _pattern(syntax))
+        yield Row(syntax, operands, pipe, kind, f"{family}-{opcode}")
 
 
+@cache
 def _pattern(syntax: str) -> re.Pattern[str]:
     """The regular expression of a row: a named group for each ``<choice>``, an optional one for each ``{}``."""
     pieces = re.split(r"<([^>]*)>", syntax)

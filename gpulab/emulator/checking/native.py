@@ -5,14 +5,20 @@ from __future__ import annotations
 import functools
 
 from gpulab.emulator import jit
-from gpulab.emulator.checking import native_order, native_shadow, native_table
-from gpulab.emulator.ir import IrModule
 
 
 @functools.cache
 def helpers() -> jit.Code:
     """The linked helpers; kernels import their addresses."""
+    return jit.build(_make, ("check helpers",), {}, level=2)
+
+
+def _make() -> jit.Source:
+    # Loaded only where something must be compiled.
+    from gpulab.emulator.checking import native_order, native_shadow, native_table
+    from gpulab.emulator.ir import IrModule
+
     module = IrModule()
     native_table.define(module)
     exports = native_order.define(module) + native_shadow.define(module) + native_table.define_overflow(module)
-    return jit.build(module.text(), exports, {}, level=2)
+    return jit.Source(module.text(), exports)
