@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,7 +119,8 @@ def numba_type(value: Any, name: str = "") -> ParameterType:
 
 def require_unmasked(value: Any, name: str) -> None:
     """Raise an `ArgumentError` for a masked array: a kernel would not see its mask."""
-    if isinstance(value, np.ma.MaskedArray):
+    # NumPy loads that part when it is first used, which takes a while; without it there is no masked array.
+    if "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray):
         raise ArgumentError(
             f"Argument {_shown(name)} is a masked array, and a kernel cannot see the mask. Pass x.data or x.filled(0)."
         )
