@@ -16,7 +16,7 @@ _HOMES = {
     "gpulab.devices": ("use", "current"),
     "gpulab.launchables": ("RawKernel", "PtxKernel"),
     "gpulab.models": ("occupancy",),
-    "gpulab.profiler": ("profile", "compare"),
+    "gpulab.profiler": ("profile", "compare", "check"),
     "gpulab.panels": ("explore",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

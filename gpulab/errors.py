@@ -82,7 +82,8 @@ class Fault:
     ----------
     kind : str
         One of ``out-of-bounds``, ``misaligned``, ``uninitialized``, ``use-after-free``, ``race``, ``barrier``,
-        ``warp-sync``, ``deadlock``; or ``assert``, ``trap`` for what the kernel itself gave up on.
+        ``warp-sync``, ``deadlock``; ``assert``, ``trap`` for what the kernel itself gave up on; in a check's report also
+        ``launch``, for a launch that the GPU would refuse.
     message : str
         One or two sentences for a learner: what happened, what usually fixes it.
     file : str or None

@@ -17,16 +17,18 @@ from gpulab.gpus import Gpu
 from gpulab.kernels import Ladder, Problem, Rung
 from gpulab.kernels import ladder as find_ladder
 from gpulab.launchables.base import BoundLaunch, plain_arguments
-from gpulab.profiling import Comparison, Profile, RungResult
+from gpulab.profiling import CheckReport, Comparison, Profile, RungResult
 from gpulab.profiling.judged import judge
 
-__all__ = ["Comparison", "Profile", "RungResult", "compare", "profile"]
+__all__ = ["CheckReport", "Comparison", "Profile", "RungResult", "check", "compare", "profile"]
 
 if TYPE_CHECKING:
     Which = str | os.PathLike[str] | Gpu | Device | None
 
 
-def profile(bound: BoundLaunch, *args: Any, gpu: Which = None, sample_blocks: int | None = None) -> Profile:
+def profile(
+    bound: BoundLaunch, *args: Any, gpu: Which = None, sample_blocks: int | None = None, check: bool = False
+) -> Profile:
     """Run a kernel once, count what it does, and judge it.
 
     Parameters
@@ -40,6 +42,9 @@ def profile(bound: BoundLaunch, *args: Any, gpu: Which = None, sample_blocks: in
     sample_blocks : int, optional
         Run only so many blocks, from the start, the middle, the end and the edges of the grid, and extrapolate the counters
         to all: for launches that are too large to emulate whole. The profile says which arrays are incomplete then.
+    check : bool
+        Check it first, on copies of the arguments: the profile's `check` has the report, and so has the error if the kernel
+        does not come to its end.
 
     Returns
     -------
@@ -57,6 +62,19 @@ def profile(bound: BoundLaunch, *args: Any, gpu: Which = None, sample_blocks: in
         )
     device = _device(gpu)
     values = plain_arguments(args)
+    if not check:
+        return _profiled(device, bound, values, sample_blocks)
+    report = _checked_beside(device, bound, values)
+    try:
+        profile = _profiled(device, bound, values, sample_blocks)
+    except GpulabError as error:
+        error.add_note(repr(report))
+        raise
+    profile.check = report
+    return profile
+
+
+def _profiled(device: Device, bound: BoundLaunch, values: Sequence[Any], sample_blocks: int | None) -> Profile:
     if device.kind == "emulated":
         record = device.launch(bound, values, count=True, sample_blocks=sample_blocks)
         return Profile((judge(record, device.gpu),))
@@ -99,6 +117,48 @@ def compare(
     problem = found.at(**parameters)
     rungs = tuple(_run_rung(problem, rung, chosen, device) for rung in found.rungs if chosen in rung.languages)
     return Comparison(found.name, device.gpu, dict(problem.parameters), rungs)
+
+
+def check(bound: BoundLaunch, *args: Any, gpu: Which = None) -> CheckReport:
+    """Run a kernel once and find what is wrong with it: a memory, race, barrier and initialization checker in one.
+
+    The run goes on behind a fault where it can: a faulty access is left out, and loads 0. It counts nothing. On a CUDA GPU the
+    emulated twin of the GPU checks, on copies of the arguments.
+
+    Parameters
+    ----------
+    bound : BoundLaunch
+        The kernel with its launch configuration: ``scale[4096, 256]``.
+    *args
+        Its arguments; arrays hold the results afterwards, as after a launch.
+    gpu : str, path, Gpu or None
+        As for `profile`.
+
+    Returns
+    -------
+    CheckReport
+        With ``ok``, ``faults`` and ``notes``. Nothing that the kernel does is raised.
+
+    Raises
+    ------
+    GpulabError
+        `CompileError` or `ArgumentError`: then there is nothing to run.
+    """
+    if not isinstance(bound, BoundLaunch):
+        raise ArgumentError(
+            f"check needs a kernel with its launch, then the arguments: check(kernel[grid, block], x, y), "
+            f"but {bound!r} came."
+        )
+    device, values = _device(gpu), plain_arguments(args)
+    if device.kind == "emulated":
+        return CheckReport(device.check(bound, values))
+    return _checked_beside(device, bound, values)
+
+
+def _checked_beside(device: Device, bound: BoundLaunch, values: Sequence[Any]) -> CheckReport:
+    """A check on copies of the arguments, which leaves them as they are."""
+    twin = device_for(device.gpu)
+    return CheckReport(twin.check(bound, [_copied(value, twin) for value in values]))
 
 
 def _device(gpu: Which) -> Device:

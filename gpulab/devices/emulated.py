@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from gpulab.devices import limits
+from gpulab.devices import checked, limits
+from gpulab.devices.array import DeviceArray
+from gpulab.devices.checked import CheckRecord, Prepared
 from gpulab.devices.protocol import Bound, Buffer, Device, Kernel, LaunchRecord
 from gpulab.emulator import Allocation, Memory, Program, RunOptions, execute, load, place_variables
 from gpulab.emulator.sampling import Sample, choose, execute_sample
@@ -58,28 +60,52 @@ class EmulatedDevice(Device):
             return self._launch(bound, args, count, sample_blocks)
 
     def _launch(self, bound: Bound, args: Sequence[Any], count: bool, sample_blocks: int | None) -> LaunchRecord:
+        sample = _sample(bound.config, sample_blocks)
+        options = RunOptions(count=count, time_limit_s=self.time_limit_s)
+        with self._prepared(bound, args) as (ptx, launch):
+            with _named(ptx):
+                counters, incomplete = (
+                    (execute(*launch, options), ()) if sample is None else execute_sample(*launch, options, sample)
+                )
+            program, config, *_, symbols = launch
+        if ptx.exceptions:
+            limits.raise_recorded(ptx, self.memory, symbols)
+        described = tuple(abi.described(value) for value in args)
+        counted = counters if count else None
+        return LaunchRecord(ptx, config, self.gpu, self.kind, described, program, counted, incomplete=incomplete)
+
+    @contextlib.contextmanager
+    def _prepared(self, bound: Bound, args: Sequence[Any], watched: bool = False) -> Iterator[tuple[PtxText, Prepared]]:
+        """The kernel compiled and its arguments bound: what an engine takes, less the options."""
         kernel, config = bound.kernel, bound.config
         ptx = kernel.compile(args, self.gpu.compute_capability)
         program = program_of(ptx)
         limits.check(self.gpu, kernel, config, ptx, program)
         symbols = _variables_of(kernel, ptx, program)
-        sample = _sample(config, sample_blocks)
-        options = RunOptions(count=count, time_limit_s=self.time_limit_s)
-        with _Binding(self.memory) as binding:
+        with _Binding(self.memory, watched) as binding:
             parameters = abi.pack(kernel.name, ptx.parameters, args, binding.bind)
             if len(parameters) != program.parameter_bytes:
                 raise LaunchError(
                     f"{kernel.name} has {program.parameter_bytes} bytes of parameters in its PTX, but its arguments "
                     f"make {len(parameters)}. Check the parameter list."
                 )
-            launch = program, config, parameters, self.memory, symbols, options
-            with _named(ptx):
-                counters, incomplete = (execute(*launch), ()) if sample is None else execute_sample(*launch, sample)
-        if ptx.exceptions:
-            limits.raise_recorded(ptx, self.memory, symbols)
-        described = tuple(abi.described(value) for value in args)
-        counted = counters if count else None
-        return LaunchRecord(ptx, config, self.gpu, self.kind, described, program, counted, incomplete=incomplete)
+            yield ptx, (program, config, parameters, self.memory, symbols)
+
+    def check(self, bound: Bound, args: Sequence[Any]) -> CheckRecord:
+        """Run a kernel once under the check. What it does wrong is in the record, and nothing of that is raised.
+
+        Raises
+        ------
+        GpulabError
+            `CompileError` or `ArgumentError`, as for a launch.
+        """
+        options = RunOptions(time_limit_s=self.time_limit_s)
+        with _LAUNCHING:
+            try:
+                with self._prepared(bound, args, watched=True) as (ptx, launch):
+                    return checked.run(self.gpu, ptx, launch, options)
+            except LaunchError as error:
+                return checked.refused(self.gpu, bound, error)
 
     def allocate(self, nbytes: int, name: str = "device array") -> Buffer:
         """Memory of the address space that all emulated GPUs share.
@@ -90,7 +116,10 @@ class EmulatedDevice(Device):
             If this computer has not as much.
         """
         try:
-            return EmulatedBuffer(self.memory, self.memory.allocate(nbytes, name))
+            allocation = self.memory.allocate(nbytes, name)
+            # Untouched pages of zeros take no memory.
+            allocation.defined = np.zeros(nbytes, np.uint8)
+            return EmulatedBuffer(self.memory, allocation)
         except (MemoryError, ValueError) as error:  # NumPy raises the latter for sizes that no address space holds
             raise DeviceError(
                 f"An array of {nbytes:,} bytes does not fit into this computer's memory, which stands in for that of "
@@ -135,19 +164,35 @@ class EmulatedBuffer(Buffer):
         """Store bytes."""
         self.require_alive()
         self._allocation.host[offset : offset + len(data)] = data
+        if len(data) == self.nbytes:
+            self._allocation.defined = None
+        elif self._allocation.defined is not None:
+            self._allocation.defined[offset : offset + len(data)] = 1
+
+    def introduce(self, array: DeviceArray, name: str, checked: bool) -> None:
+        """A launch gets the array: messages call it by the parameter's name, and what only a plain launch stores is unknown."""
+        whole = array.size * array.dtype.itemsize == self.nbytes
+        self._allocation.name = name
+        self._allocation.dtype = array.dtype
+        self._allocation.shape = array.shape if whole else (self.nbytes // max(array.dtype.itemsize, 1),)
+        if not checked:
+            self._allocation.defined = None
 
 
 class _Binding:
     """The host arrays of one launch as part of the address space; they leave it when the launch is over."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Memory, checked: bool) -> None:
         self._memory = memory
+        self._checked = checked
         self._adopted: dict[tuple[int, int, bool], Allocation] = {}
 
     def __enter__(self) -> _Binding:
+        self._memory.keeps_freed = self._checked
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._memory.keeps_freed = False
         for allocation in self._adopted.values():
             self._memory.release(allocation)
 
@@ -155,6 +200,7 @@ class _Binding:
         """Address of the first item of an array argument."""
         if not isinstance(array, np.ndarray):
             if isinstance(getattr(array, "buffer", None), EmulatedBuffer):
+                array.buffer.introduce(array, name, self._checked)
                 return int(array.address)
             raise ArgumentError(
                 f"Parameter '{name}' is an array in the memory of a real GPU ({type(array).__name__}), but the kernel "

@@ -114,17 +114,21 @@ def memory_fault(
     address: int,
 ) -> KernelFault:
     """Make the error for an access out of bounds or misaligned; the address is that of the first thread that did it."""
+    message = access_message(program, memory, kind, instruction, address)
+    return make_fault(program, launch, kind, instruction, block, thread, message)
+
+
+def access_message(program: Program, memory: Memory, kind: str, instruction: int, address: int) -> str:
+    """What is wrong with an access that is out of bounds or misaligned."""
     form = program.forms[instruction]
     verb = {"store": "stores", "load": "loads"}.get(form.kind, "updates")
     size = form.access_bytes
     if kind == "misaligned":
-        message = (
+        return (
             f"The thread {verb} {size} bytes at address {address:#x}, which is not a multiple of {size}. "
             f"Vector types need pointers aligned to their size."
         )
-    else:
-        message = f"The thread {verb} {size} bytes {_object(program, memory, form.space or '', address, form.kind)}"
-    return make_fault(program, launch, kind, instruction, block, thread, message)
+    return f"The thread {verb} {size} bytes {_object(program, memory, form.space or '', address, form.kind)}"
 
 
 def _object(program: Program, memory: Memory, space: str, address: int, kind: str) -> str:

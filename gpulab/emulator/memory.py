@@ -12,6 +12,7 @@ kernels read the table `Memory.windows` (one row for each window) for base, size
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 from dataclasses import dataclass, field
 
@@ -61,6 +62,10 @@ class Allocation:
         Array shape for messages.
     freed : bool
         True after `Memory.release`.
+    defined : numpy.ndarray or None
+        For each byte whether it was ever stored, uint8; None if all count as stored. For the check.
+    borrowed : bool
+        Whether the host array was adopted; an allocation of the emulator's own is remembered when it is freed.
     """
 
     address: int
@@ -71,6 +76,8 @@ class Allocation:
     dtype: np.dtype
     shape: tuple[int, ...]
     freed: bool = False
+    defined: np.ndarray | None = None
+    borrowed: bool = True
 
     @property
     def window(self) -> int:
@@ -80,18 +87,26 @@ class Allocation:
 
 @dataclass(eq=False)
 class Memory:
-    """All allocations of one emulated GPU."""
+    """All allocations of one emulated GPU.
+
+    Attributes
+    ----------
+    keeps_freed : bool
+        While it is true, the windows of freed allocations are not used again, so that a stale address is known as such.
+    """
 
     allocations: dict[int, Allocation] = field(default_factory=dict)
     windows: np.ndarray = field(default_factory=lambda: _empty_rows(64))
     _free: list[int] = field(default_factory=list)
+    keeps_freed: bool = False
     _next: int = FIRST_WINDOW
+    _freed: dict[int, Allocation] = field(default_factory=dict)
 
     def allocate(self, nbytes: int, name: str = "allocation") -> Allocation:
         """Allocate zeroed bytes that the emulator owns."""
         # At least one byte, so that every allocation has a host address of its own.
         backing = np.zeros(max(nbytes, 1), np.uint8)[:nbytes]
-        return self._place(backing, name, True, np.dtype(np.uint8), (nbytes,))
+        return self._place(backing, name, True, np.dtype(np.uint8), (nbytes,), borrowed=False)
 
     def adopt(self, array: np.ndarray, name: str = "array", writable: bool = True) -> Allocation:
         """Make a host array part of the address space, without a copy.
@@ -122,11 +137,18 @@ class Memory:
         del self.allocations[allocation.window]
         self.windows[allocation.window] = _EMPTY_ROW
         allocation.freed = True
+        if not allocation.borrowed:
+            # Without its bytes, which go now.
+            self._freed[allocation.window] = dataclasses.replace(allocation, host=_NO_BYTES)
         heapq.heappush(self._free, allocation.window)
 
     def find(self, address: int) -> Allocation | None:
         """The allocation in whose window an address falls, even if it is out of its bounds."""
         return self.allocations.get(address >> WINDOW_BITS)
+
+    def freed_at(self, address: int) -> Allocation | None:
+        """The allocation of the emulator's own that had the window of an address last, if it has been freed."""
+        return self._freed.get(address >> WINDOW_BITS)
 
     def view(self, address: int, nbytes: int) -> np.ndarray:
         """The bytes at an address, shape (nbytes,), dtype uint8, not a copy.
@@ -143,11 +165,17 @@ class Memory:
         return found.host[offset : offset + nbytes]
 
     def _place(
-        self, host: np.ndarray, name: str, writable: bool, dtype: np.dtype, shape: tuple[int, ...]
+        self,
+        host: np.ndarray,
+        name: str,
+        writable: bool,
+        dtype: np.dtype,
+        shape: tuple[int, ...],
+        borrowed: bool = True,
     ) -> Allocation:
         window = self._take_window()
         address = (window << WINDOW_BITS) + WINDOW_START
-        allocation = Allocation(address, host.size, name, writable, host, dtype, shape)
+        allocation = Allocation(address, host.size, name, writable, host, dtype, shape, borrowed=borrowed)
         self.allocations[window] = allocation
         row = self.windows[window]
         row["base"], row["delta"] = address, host.ctypes.data - address
@@ -156,8 +184,13 @@ class Memory:
 
     def _take_window(self) -> int:
         # The lowest free window: equal launches get equal addresses, hence equal counters of the modeled L1.
-        if self._free:
-            return heapq.heappop(self._free)
+        kept = [window for window in self._free if window in self._freed] if self.keeps_freed else []
+        if len(self._free) > len(kept):
+            window = min(set(self._free) - set(kept)) if kept else self._free[0]
+            self._free.remove(window)
+            heapq.heapify(self._free)
+            self._freed.pop(window, None)
+            return window
         window, self._next = self._next, self._next + 1
         # The last row stays empty: compiled code looks there for every window number beyond the table.
         if window + 1 >= len(self.windows):
@@ -171,4 +204,5 @@ def _empty_rows(count: int) -> np.ndarray:
     return rows
 
 
+_NO_BYTES = np.zeros(0, np.uint8)
 _EMPTY_ROW = _empty_rows(1)[0]

@@ -93,7 +93,7 @@ def _all_in_one_window(b: Builder, context: Value, addresses: Value, hosts: Valu
     first = b.count_trailing_zeros(b.or_(mask, constant("i32", 1 << 31)))
     row = window_row(b, context, b.load("i64", b.offset(addresses, b.mul(b.resize(first, "i64"), 8))))
     size = b.and_(info, 255)
-    room = b.sub(_room(b, row, info), size)
+    room = b.sub(room_for(b, row, info), size)
     vector = b.load("i64", addresses, WARP)
     offset = b.sub(vector, row_field(b, row, "base"))
     fits = b.compare("ule", offset, b.intrinsic("llvm.smax", room, constant("i64", -1)))
@@ -118,7 +118,8 @@ def _settle(
         b.label(b.fresh("dead"))
 
 
-def _room(b: Builder, row: Value, info: Value) -> Value:
+def room_for(b: Builder, row: Value, info: Value) -> Value:
+    """Bytes that an access may use of a window: none of what it must not store to."""
     stores = b.is_("ne", b.and_(info, STORE), 0)
     return b.select(stores, row_field(b, row, "store_room"), row_field(b, row, "room"))
 
@@ -136,7 +137,7 @@ def place_of(
     row = window_row(b, context, address)
     base = row_field(b, row, "base")
     host = b.add(base, row_field(b, row, "delta"))
-    found = _room(b, row, info), b.sub(address, base), host
+    found = room_for(b, row, info), b.sub(address, base), host
     if space == "generic":
         window = b.lshr(address, WINDOW_BITS)
         shared = get(b, context, "shared_bytes"), b.sub(address, SHARED_WINDOW), get(b, context, "shared")

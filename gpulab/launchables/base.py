@@ -97,7 +97,10 @@ class Launchable(ABC):
                 f"{self.name}[grid, block](…), but {self.name}[{configuration!r}] came."
             )
         grid, block, stream, shared = (*configuration, None, None)[:4] if len(configuration) < 4 else configuration
-        return BoundLaunch(self, LaunchConfig.of(grid, block, shared or 0), stream)
+        try:
+            return BoundLaunch(self, LaunchConfig.of(grid, block, shared or 0), stream)
+        except LaunchError as error:
+            return RefusedLaunch(self, error)
 
     def __call__(
         self,
@@ -160,6 +163,26 @@ class BoundLaunch:
     def __repr__(self) -> str:
         grid, block = self.config.grid, self.config.block
         return f"<{self.kernel.name}[{grid}, {block}]>"
+
+
+class RefusedLaunch(BoundLaunch):
+    """A launch that no GPU would accept. Whoever asks for its configuration gets the error; `gpulab.check` reports it."""
+
+    def __init__(self, kernel: Launchable, error: LaunchError) -> None:
+        object.__setattr__(self, "kernel", kernel)
+        object.__setattr__(self, "error", error)
+
+    @property
+    def config(self) -> LaunchConfig:  # type: ignore[override]
+        """Raises the error: there is no valid configuration."""
+        raise self.error
+
+    def __call__(self, *args: Any) -> None:
+        """Raises the error."""
+        raise self.error
+
+    def __repr__(self) -> str:
+        return f"<{self.kernel.name}[refused]>"
 
 
 def is_cupys_form(args: Sequence[Any]) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from gpulab.profiling.check import CheckReport
 from gpulab.profiling.comparison import Comparison, RungResult
 from gpulab.profiling.profile import Profile
 
-__all__ = ["Comparison", "Profile", "RungResult"]
+__all__ = ["CheckReport", "Comparison", "Profile", "RungResult"]

@@ -17,6 +17,7 @@ from gpulab.models.occupancy import Occupancy
 from gpulab.models.roofline import Placed, Roofline, roofline
 from gpulab.models.timing import TimeEstimate
 from gpulab.profiling import documents
+from gpulab.profiling.check import CheckReport
 from gpulab.profiling.judged import Judged, judge, merged, total_time
 from gpulab.profiling.lines import Lines
 from gpulab.profiling.summary import Facts, Row, summary
@@ -35,6 +36,8 @@ class Profile:
         That it is judged for.
     notes : tuple of str
         What a reader must know: sampling, another GPU's registers, counters that are missing.
+    check : CheckReport or None
+        What the check found, if it was asked for.
     """
 
     def __init__(self, launches: tuple[Judged, ...], notes: tuple[str, ...] = ()) -> None:
@@ -43,6 +46,7 @@ class Profile:
         self._main = max(launches, key=lambda launch: launch.time.seconds)
         self.remarks = notes
         self.notes = (*notes, *_notes(self._main))
+        self.check: CheckReport | None = None
 
     # ---- what ran
 

@@ -31,7 +31,7 @@ LEDGER = {name: index for index, name in enumerate(_LEDGER)}
 """What all blocks in flight share, in 64-bit words."""
 
 _OWN = (
-    "ledger", "block_run", "begin", "observed", "shared_cells", "shared_shift", "global_shift",
+    "ledger", "block_run", "begin", "floor", "observed", "shared_cells", "shared_shift", "global_shift",
     "local_map", "local_map_bytes", "overflows", "overflow_stride", "nowhere",
 )  # fmt: skip
 OWN = {name: index for index, name in enumerate(_OWN)}

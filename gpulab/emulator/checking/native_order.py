@@ -31,7 +31,7 @@ from gpulab.emulator.checking.layout import (
     time_of,
 )
 from gpulab.emulator.ir import Builder, IrModule, Value, constant
-from gpulab.emulator.layout import BARRIERS, WARP, get
+from gpulab.emulator.layout import BARRIERS, FINISHED, WARP, frame_get, get
 from gpulab.emulator.native_touch import increment
 
 _CONTEXT = ("context", "ptr")
@@ -97,6 +97,9 @@ def _define_ordered(module: IrModule) -> None:
     with b.if_(b.compare("eq", theirs, mine)):
         b.ret(constant("i1", 1))
         b.label(b.fresh("dead"))
+    with b.if_(b.compare("ule", time, own_word(b, structure, "floor"))):
+        b.ret(constant("i1", 1))
+        b.label(b.fresh("dead"))
     their_warp, my_warp = b.lshr(theirs, 5), b.lshr(mine, 5)
     known = b.load("i64", b.offset(row(b, structure, WARPS, my_warp), b.mul(their_warp, 8)))
     with b.if_(b.compare("ule", time, known)):
@@ -123,7 +126,8 @@ def _define_begin(module: IrModule) -> None:
         b.store(run, own_place(b, structure, "block_run"))
         b.store(constant("i64", 0), own_place(b, structure, "observed"))
         take_turn(b, context, structure)
-        b.store(ledger_word(b, structure, "segment_start"), own_place(b, structure, "begin"))
+        for name in ("begin", "floor"):
+            b.store(ledger_word(b, structure, "segment_start"), own_place(b, structure, name))
         b.declare("llvm.memset.p0.i64", "void", "ptr, i8, i64, i1")
         start, size = own_word(b, structure, "local_map", "ptr"), own_word(b, structure, "local_map_bytes")
         b.emit(f"call void @llvm.memset.p0.i64({start.ir}, i8 0, {size.ir}, i1 false)")
@@ -134,7 +138,8 @@ def _define_begin(module: IrModule) -> None:
 def take_turn(b: Builder, context: Value, structure: Value) -> None:
     """Begin a segment: from now on another block runs."""
     b.store(structure, ledger_place(b, structure, "running"))
-    start = b.add(tick(b, structure), 1)
+    # No access has the time of the start itself.
+    start = tick(b, structure)
     b.store(start, ledger_place(b, structure, "segment_start"))
     count = ledger_word(b, structure, "segment_count")
     with b.if_(b.compare("ult", count, ledger_word(b, structure, "segments_most"))):
@@ -193,6 +198,7 @@ def _define_leave(module: IrModule) -> None:
     phase = b.load("i64", phase_place)
     mine = _phase(b, structure, WARP_PHASES, b.add(b.mul(warp, BARRIERS), barrier))
     with b.if_(b.compare("eq", b.load("i64", mine), phase)):
+        _raise_floor(b, b.argument("context", "ptr"), structure, gathered)
         b.store(_vector(b, gathered), released)
         b.store(constant("i64", 0, WARP), gathered)
         increment(b, phase_place)
@@ -200,6 +206,27 @@ def _define_leave(module: IrModule) -> None:
     b.store(b.intrinsic("llvm.umax", _vector(b, released), _vector(b, known)), known)
     b.ret()
     b.finish()
+
+
+def _raise_floor(b: Builder, context: Value, structure: Value, gathered: Value) -> None:
+    """If every warp has arrived since the last time, all that the block did so far is before all that comes.
+
+    A warp that has finished counts as arrived, as it does for the barrier.
+    """
+    now, floor = tick(b, structure), own_word(b, structure, "floor")
+    frames, size = get(b, context, "frames", "ptr"), get(b, context, "frame_bytes")
+    index, every = b.variable(constant("i64", 0)), b.variable(constant("i1", 1))
+    with b.loop() as leave:
+        warp = b.load("i64", index)
+        b.go_if(b.compare("uge", warp, get(b, context, "warps")), leave)
+        b.store(b.add(warp, 1), index)
+        place = b.offset(gathered, b.mul(warp, 8))
+        status = frame_get(b, b.offset(frames, b.mul(warp, size)), "status")
+        with b.if_(b.is_("eq", status, FINISHED)):
+            b.store(now, place)
+        arrived = b.compare("ugt", b.load("i64", place), floor)
+        b.store(b.and_(b.load("i1", every), arrived), every)
+    b.store(b.select(b.load("i1", every), now, floor), own_place(b, structure, "floor"))
 
 
 # ---- warps

@@ -1,0 +1,197 @@
+"""A check run: every block in order, on one thread; what is wrong is noted, and the run goes on where that makes sense."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gpulab.emulator import layout
+from gpulab.emulator.checking import findings
+from gpulab.emulator.checking.findings import SEGMENT_WORDS, Finding
+from gpulab.emulator.checking.hooks import Facts
+from gpulab.emulator.checking.layout import (
+    CELL_BYTES,
+    ENTRIES,
+    ENTRY_WORDS,
+    LEDGER,
+    OWN,
+    OWN_WORDS,
+    SHADOW_ROW_BYTES,
+)
+from gpulab.emulator.compiled import OsThread, Run, aligned
+from gpulab.emulator.faults import time_limit_error
+from gpulab.emulator.layout import SLOTS
+from gpulab.emulator.memory import Memory
+from gpulab.emulator.program import Program, RunOptions
+from gpulab.emulator.variants import variant
+from gpulab.errors import Fault
+from gpulab.launch import LaunchConfig
+
+# A block that breaks a barrier is given up, and the next one begun; after so many of them no more is to be learned.
+_GIVEN_UP_MOST = 1000
+# Blocks in flight take turns: as many turns are kept apart beside one for each block.
+_MORE_SEGMENTS = 1 << 20
+_LARGEST_PIECE = 4
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What a check run found.
+
+    Attributes
+    ----------
+    findings : list of Finding
+        What was noted while the kernel ran on.
+    broken : list of (Fault, int)
+        Faults that ended a block, and how many findings there were by then.
+    notes : list of str
+        What the check could not do.
+    """
+
+    findings: list[Finding]
+    broken: list[tuple[Fault, int]]
+    notes: list[str]
+
+
+def check(
+    program: Program,
+    launch: LaunchConfig,
+    parameters: bytes,
+    memory: Memory,
+    symbols: dict[str, int],
+    options: RunOptions,
+) -> CheckResult:
+    """Run a kernel under the check; arguments as for `gpulab.emulator.execute`. Nothing that it does is raised."""
+    options = dataclasses.replace(options, count=False, threads=1)
+    code = variant(program, launch.block, False, symbols, False, check=True)
+    run = _CheckRun(program, launch, parameters, memory, symbols, options, code)
+    run.finish()
+    return run.result()
+
+
+@dataclass
+class _CheckRun(Run):
+    """A launch whose code tells the check what it does."""
+
+    broken: list[tuple[Fault, int]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        blocks = self.launch.blocks if self.options.blocks is None else len(list(self.options.blocks))
+        self.shifts = {space: _piece_shift(self.program, space) for space in ("shared", "global")}
+        self.entries = aligned(8 * ENTRY_WORDS * ENTRIES).view(np.int64)
+        self.segments = np.zeros((blocks + _MORE_SEGMENTS, SEGMENT_WORDS), np.int64)
+        self.shadows: list[np.ndarray] = []
+        self.rows = np.zeros((len(self.memory.windows), SHADOW_ROW_BYTES // 8), np.int64)
+        self._shadow_arrays()
+        self.ledger = np.zeros(len(LEDGER), np.int64)
+        for name, value in {
+            "time": 1,
+            "segments": self.segments.ctypes.data,
+            "segments_most": len(self.segments),
+            "entries": self.entries.ctypes.data,
+            "shadows": self.rows.ctypes.data,
+        }.items():
+            self.ledger[LEDGER[name]] = value
+        super().__post_init__()
+
+    def _shadow_arrays(self) -> None:
+        """Cells for every array that can be stored to. Pages that are never touched take no memory."""
+        try:
+            for window, allocation in self.memory.allocations.items():
+                if allocation.writable and allocation.size:
+                    cells = (allocation.size >> self.shifts["global"]) + 1
+                    self.shadows.append(np.zeros(cells * CELL_BYTES, np.uint8))
+                    self.rows[window, 0] = self.shadows[-1].ctypes.data
+        except MemoryError:
+            self.rows[:, 0] = 0
+            self.notes.append(
+                "The arrays are too large to look for races in global memory on this computer. Check a smaller problem."
+            )
+        for window, allocation in self.memory.allocations.items():
+            if allocation.defined is not None:
+                self.rows[window, 1] = allocation.defined.ctypes.data
+
+    def _thread(self) -> OsThread:
+        thread = super()._thread()
+        shared = int(thread.word("shared_bytes"))
+        local = len(thread.buffers["local"])
+        indices = Facts(self.program).indices
+        thread.buffers |= {
+            "check": aligned(8 * OWN_WORDS),
+            "shared_cells": np.zeros(((shared >> self.shifts["shared"]) + 1) * CELL_BYTES, np.uint8),
+            "local_map": np.zeros(max(local, 1), np.uint8),
+            "overflows": np.zeros(4 * layout.WARP * max(len(indices.arithmetic), 1), np.uint8),
+            "nowhere": aligned(64),
+        }
+        own = thread.buffers["check"].view(np.int64)
+        words = {
+            "ledger": self.ledger.ctypes.data,
+            "shared_shift": self.shifts["shared"],
+            "global_shift": self.shifts["global"],
+            "local_map_bytes": local,
+            "overflow_stride": 4 * len(indices.arithmetic),
+            **{
+                name: thread.buffers[name].ctypes.data for name in ("shared_cells", "local_map", "overflows", "nowhere")
+            },
+        }
+        for name, value in words.items():
+            own[OWN[name]] = value
+        thread.context[SLOTS["check"]] = own.ctypes.data
+        return thread
+
+    def drive(self, thread: OsThread) -> None:
+        """Run blocks; one that breaks is given up."""
+        while True:
+            super().drive(thread)
+            if thread.result != layout.FAULT:
+                return
+            self.broken.append((self._fault(thread).fault, int(self.ledger[LEDGER["entry_count"]])))
+            if len(self.broken) >= _GIVEN_UP_MOST:
+                self.notes.append(f"The run was ended after {_GIVEN_UP_MOST:,} blocks that could not go on.")
+                return
+            self._give_up_block(thread)
+
+    def _give_up_block(self, thread: OsThread) -> None:
+        thread.context[SLOTS["in_block"]] = 0
+        self.shared_words[2] = 2**62  # no block is beyond the limit
+        self.calls.message = ""
+
+    def _raise_errors(self, timed_out: bool) -> None:
+        for error in (*(thread.error for thread in self.threads), self.calls.error):
+            if error is not None:
+                raise error
+        stopped = [thread for thread in self.threads if thread.result == layout.STOP]
+        if timed_out and stopped:
+            where = [stopped[0].word(name) for name in ("fault_instruction", "fault_block", "fault_warp")]
+            error = time_limit_error(self.program, self.launch, self.options.time_limit_s, *where)
+            source = self.program.function.instructions[max(where[0], 0)]
+            place = source.location if where[0] >= 0 else None
+            fault = Fault(
+                kind="deadlock",
+                message=str(error),
+                file=place.file if place else None,
+                line=place.line if place else None,
+                ptx_line=source.span.line,
+            )
+            self.broken.append((fault, int(self.ledger[LEDGER["entry_count"]])))
+
+    def result(self) -> CheckResult:
+        """What was found."""
+        segments = self.segments[: int(self.ledger[LEDGER["segment_count"]])]
+        found = findings.read(self.entries, int(self.ledger[LEDGER["entry_count"]]), segments)
+        if self.ledger[LEDGER["entries_lost"]]:
+            self.notes.append(f"More than {ENTRIES} different faults were met; only the first are listed.")
+        return CheckResult(found, self.broken, self.notes)
+
+
+def _piece_shift(program: Program, space: str) -> int:
+    """Log2 of the bytes that a cell of the shadow stands for: the smallest access to that space."""
+    sizes = [
+        form.access_bytes
+        for form in program.forms
+        if form.access_bytes and (form.space or "generic").partition("::")[0] in (space, "generic")
+    ]
+    return (min([*sizes, _LARGEST_PIECE])).bit_length() - 1

@@ -1,0 +1,89 @@
+"""The words for accesses that go wrong by themselves: where they should not be, or to what holds nothing yet."""
+
+from __future__ import annotations
+
+from gpulab.emulator.checking.findings import Finding
+from gpulab.emulator.checking.places import Places
+from gpulab.emulator.faults import access_message, position
+from gpulab.emulator.memory import Allocation
+
+
+def kind_of(finding: Finding, places: Places) -> str:
+    """The kind that the report gives it."""
+    if finding.kind == "overflow":
+        return "out-of-bounds"
+    if finding.kind == "out-of-bounds" and _freed(finding, places) is not None:
+        return "use-after-free"
+    return finding.kind
+
+
+def _freed(finding: Finding, places: Places) -> Allocation | None:
+    """The array that was at an address before it was freed."""
+    if places.space(finding.site, finding.address) not in ("global", "const"):
+        return None
+    return places.memory.freed_at(finding.address)
+
+
+def access(finding: Finding, places: Places, overflow: Finding | None) -> str:
+    """An access out of bounds, misaligned, or to memory that was freed."""
+    freed = _freed(finding, places)
+    if freed is not None:
+        return (
+            f"The kernel {places.verb(finding.site)[:-1]}s memory of {freed.name} ({freed.size:,} bytes), which was freed: "
+            f"its device array was deleted, or nothing referred to it any more. Keep the array (a variable, a list) as "
+            f"long as kernels use its address."
+        )
+    parts = [access_message(places.program, places.memory, finding.kind, finding.site, finding.address)]
+    guard = _guard(finding, places) if finding.kind == "out-of-bounds" else None
+    if guard is not None:
+        parts[0] = parts[0].removesuffix(" Guard the access: if i < n.") + f" {guard}"
+    if overflow is not None:
+        parts.append(_why_overflow(overflow, places, "The cause"))
+    return " ".join(parts)
+
+
+def _guard(finding: Finding, places: Places) -> str | None:
+    """What to say if threads beyond the end of an array each access the element of their own number."""
+    found = places.memory.find(finding.address)
+    if found is None or places.space(finding.site, finding.address) != "global":
+        return None
+    element = (finding.address - found.address) // max(found.dtype.itemsize, 1)
+    size = found.size // max(found.dtype.itemsize, 1)
+    launch = places.launch
+    block, thread = position(finding.block, launch.grid), position(finding.thread, launch.block)
+    x, y = (block[axis] * launch.block[axis] + thread[axis] for axis in (0, 1))
+    threads = launch.blocks * launch.threads_per_block
+    if element >= size and element in (x, y * launch.grid[0] * launch.block[0] + x) and threads > size:
+        return (
+            f"The launch has {threads:,} threads, but the array has only {size:,} elements: the threads beyond its end "
+            f"must do nothing. Add a bounds guard around the access: if i < n."
+        )
+    return None
+
+
+def undefined(finding: Finding, places: Places, language: str) -> str:
+    """A load of what was never stored."""
+    space = places.space(finding.site, finding.address)
+    where = places.element(finding.site, finding.address)
+    done = {"atomic": "updates", "reduction": "updates"}.get(places.program.forms[finding.site].kind, "reads")
+    barrier = {"numba": "cuda.syncthreads()", "cuda": "__syncthreads()"}.get(language, "a barrier")
+    remedy = {
+        "shared": f"Shared memory holds anything when a block begins: store to it first, then {barrier}, then read.",
+        "local": "Give the array's elements values before they are read.",
+    }.get(space, "A new device array holds anything: fill it first (cuda.to_device of zeros), or store before reading.")
+    return f"The thread {done} {where}, which nothing was stored to before. {remedy}"
+
+
+def overflow(finding: Finding, places: Places) -> str:
+    """An index that wrapped around, though it hit something."""
+    return _why_overflow(finding, places, f"The address that the thread {places.verb(finding.site)[:-1]}s is wrong") + (
+        " It lies in some array by chance."
+    )
+
+
+def _why_overflow(finding: Finding, places: Places, begin: str) -> str:
+    where = places.where(finding.other, beside=finding.site)
+    return (
+        f"{begin}: integer overflow in the index. The arithmetic at {where} does not fit into 32 bits and wraps around. "
+        f"Compute it in 64 bits: (size_t)row * width + column in CUDA C++, np.int64(row) * width + column in Python."
+    )
