@@ -27,7 +27,7 @@ _COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What ``gpulab profile`` was asked: the file, the kernel's name (None for the only one), launch and arguments."""
+    """What ``gpulab profile`` or ``check`` was asked: the file, the kernel's name (None for the only one), launch and arguments."""
 
     file: str
     kernel: str | None

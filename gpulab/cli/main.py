@@ -1,6 +1,6 @@
 """What each command does: read its options, call the package, print text or one JSON document.
 
-Exit codes: 0, or 1 where ``doctor`` finds something to repair, or 2 for a user's error (which goes to stderr), or 130 after
+Exit codes: 0, or 1 where ``doctor`` finds something to repair or ``check`` a fault, or 2 for a user's error (which goes to stderr), or 130 after
 Ctrl-C, as shells have it.
 """
 
@@ -19,13 +19,15 @@ from gpulab.cli import show
 from gpulab.cli.arguments import parse_argument, parse_dimensions, parse_setting
 from gpulab.errors import GpulabError
 
+FOUND = 1
 USER_ERROR = 2
 INTERRUPTED = 130
 _EPILOG = """examples:
   gpulab doctor
   gpulab compare transpose --gpu A100 --set n=2048
   gpulab profile scale.cu --kernel scale --grid 4096 --block 256 \\
-      --arg in:float32:1048576:random --arg out:float32:1048576 --arg float32=2"""
+      --arg in:float32:1048576:random --arg out:float32:1048576 --arg float32=2
+  gpulab check tile.py --grid 4 --block 16x16 --arg inout:float32:64x64:arange"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -76,7 +78,7 @@ def _doctor(options: argparse.Namespace) -> _Outcome:
     from gpulab import doctor
 
     report = doctor.examine()
-    return _Outcome(report.to_json, lambda: show.doctor(report.to_json()), 0 if report.works else 1)
+    return _Outcome(report.to_json, lambda: show.doctor(report.to_json()), 0 if report.works else FOUND)
 
 
 def _gpus(options: argparse.Namespace) -> _Outcome:
@@ -96,6 +98,21 @@ def _compare(options: argparse.Namespace) -> _Outcome:
 
 
 def _profile(options: argparse.Namespace) -> _Outcome:
+    bound, values = _prepared(options)
+    profile = gpulab.profile(bound, *values, gpu=options.gpu, sample_blocks=options.sample_blocks)
+    _save(options, values)
+    return _Outcome(profile.to_json, lambda: show.profile(profile))
+
+
+def _check(options: argparse.Namespace) -> _Outcome:
+    bound, values = _prepared(options)
+    report = gpulab.check(bound, *values, gpu=options.gpu)
+    _save(options, values)
+    return _Outcome(report.to_json, lambda: repr(report), 0 if report.ok else FOUND)
+
+
+def _prepared(options: argparse.Namespace) -> tuple[Any, list[Any]]:
+    """The kernel of the file, bound to its launch, and its arguments."""
     from gpulab.cli import files
 
     request = files.Request(
@@ -107,11 +124,14 @@ def _profile(options: argparse.Namespace) -> _Outcome:
         shared_bytes=options.shared_bytes,
         options=tuple(options.option),
     )
-    bound, values = files.prepare(request)
-    profile = gpulab.profile(bound, *values, gpu=options.gpu, sample_blocks=options.sample_blocks)
+    return files.prepare(request)
+
+
+def _save(options: argparse.Namespace, values: list[Any]) -> None:
+    from gpulab.cli import files
+
     if options.save:
         files.save(options.save, values)
-    return _Outcome(profile.to_json, lambda: show.profile(profile))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -127,7 +147,12 @@ def _parser() -> argparse.ArgumentParser:
     _add(commands, "gpus", _gpus, "the GPUs of the catalog")
     _add(commands, "kernels", _kernels, "the kernel ladders: problem, rungs, parameters")
     _add_compare(_add(commands, "compare", _compare, "run every rung of a ladder on the same data, side by side"))
-    _add_profile(_add(commands, "profile", _profile, "run one kernel of a .cu, .py or .ptx file and tell all about it"))
+    profile = _add(commands, "profile", _profile, "run one kernel of a .cu, .py or .ptx file and tell all about it")
+    _add_launch(profile)
+    profile.add_argument(
+        "--sample-blocks", type=int, metavar="N", help="run only N blocks and extrapolate the counters to the grid"
+    )
+    _add_launch(_add(commands, "check", _check, "run one kernel and find its races, wrong accesses and other faults"))
     return parser
 
 
@@ -145,7 +170,7 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter of the ladder")
 
 
-def _add_profile(parser: argparse.ArgumentParser) -> None:
+def _add_launch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file", metavar="FILE", help="CUDA C++ (.cu), Python with a @cuda.jit function (.py), PTX (.ptx)"
     )
@@ -161,9 +186,6 @@ def _add_profile(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--shared-bytes", type=int, default=0, metavar="N", help="dynamic shared memory of a block")
     parser.add_argument("--gpu", help="a name that `gpulab gpus` lists, or a TOML file with a GPU of your own")
-    parser.add_argument(
-        "--sample-blocks", type=int, metavar="N", help="run only N blocks and extrapolate the counters to the grid"
-    )
     parser.add_argument(
         "--option", action="append", default=[], metavar="OPTION", help="an NVRTC option: --option=-std=c++20"
     )
