@@ -23,7 +23,7 @@ from gpulab.emulator.checking.layout import (
 from gpulab.emulator.compiled import OsThread, Run, aligned
 from gpulab.emulator.faults import time_limit_error
 from gpulab.emulator.layout import SLOTS
-from gpulab.emulator.memory import Memory
+from gpulab.emulator.memory import Allocation, Memory
 from gpulab.emulator.program import Program, RunOptions
 from gpulab.emulator.variants import variant
 from gpulab.errors import Fault
@@ -85,7 +85,8 @@ class _CheckRun(Run):
         self.segments = np.zeros((blocks + _MORE_SEGMENTS, SEGMENT_WORDS), np.int64)
         self.shadows: list[np.ndarray] = []
         self.rows = np.zeros((len(self.memory.windows), SHADOW_ROW_BYTES // 8), np.int64)
-        self._shadow_arrays()
+        # Kept, for garbage collection may release an allocation meanwhile.
+        self._shadow_arrays(dict(self.memory.allocations))
         self.ledger = np.zeros(len(LEDGER), np.int64)
         for name, value in {
             "time": 1,
@@ -97,10 +98,10 @@ class _CheckRun(Run):
             self.ledger[LEDGER[name]] = value
         super().__post_init__()
 
-    def _shadow_arrays(self) -> None:
+    def _shadow_arrays(self, allocations: dict[int, Allocation]) -> None:
         """Cells for every array that can be stored to. Pages that are never touched take no memory."""
         try:
-            for window, allocation in self.memory.allocations.items():
+            for window, allocation in allocations.items():
                 if allocation.writable and allocation.size:
                     cells = (allocation.size >> self.shifts["global"]) + 1
                     self.shadows.append(np.zeros(cells * CELL_BYTES, np.uint8))
@@ -110,12 +111,13 @@ class _CheckRun(Run):
             self.notes.append(
                 "The arrays are too large to look for races in global memory on this computer. Check a smaller problem."
             )
-        for window, allocation in self.memory.allocations.items():
+        self.shadowed = allocations
+        for window, allocation in allocations.items():
             if allocation.defined is not None:
                 self.rows[window, 1] = allocation.defined.ctypes.data
 
-    def _thread(self) -> OsThread:
-        thread = super()._thread()
+    def _thread(self, thread_count: int) -> OsThread:
+        thread = super()._thread(thread_count)
         shared = int(thread.word("shared_bytes"))
         local = len(thread.buffers["local"])
         indices = Facts(self.program).indices
