@@ -159,11 +159,12 @@ def _as_function(flat: Flat, section: Section) -> Function:
 
 def _packed(flat: Flat, names: Iterable[str], start: int) -> tuple[list[tuple[int, list[str]]], int]:
     """Lay out registers behind `start`, those of one size in vectors; groups with their offsets, and the end."""
-    by_size: dict[int, list[str]] = {}
+    alike: dict[tuple[int, bool], list[str]] = {}
     for name in sorted(names):
-        by_size.setdefault(_saved_bytes(flat.registers[name]), []).append(name)
+        kind = flat.registers[name]
+        alike.setdefault((_saved_bytes(kind), kind == "pred"), []).append(name)
     groups, end = [], start
-    for size, members in sorted(by_size.items(), reverse=True):
+    for (size, _), members in sorted(alike.items(), reverse=True):
         most = min(_VECTOR_BYTES // size, 4)
         while members:
             count = next(count for count in (most, 2, 1) if count <= min(most, len(members)))

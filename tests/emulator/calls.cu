@@ -3,17 +3,17 @@
 #define CALLED __device__ __noinline__
 
 CALLED int fibonacci(int n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
-KERNEL fibonacci_kernel(int *out) { out[threadIdx.x] = fibonacci(threadIdx.x % 11) + 1000 * fibonacci(3); }
+KERNEL fibonacci_kernel(int *out) { out[threadIdx.x] = fibonacci(threadIdx.x % 7) + 1000 * fibonacci(3); }
 
 CALLED int ackermann(int m, int n) {
     if (m == 0) return n + 1;
     return n == 0 ? ackermann(m - 1, 1) : ackermann(m - 1, ackermann(m, n - 1));
 }
-KERNEL ackermann_kernel(int *out) { out[threadIdx.x] = ackermann(threadIdx.x % 3, threadIdx.x % 7); }
+KERNEL ackermann_kernel(int *out) { out[threadIdx.x] = ackermann(threadIdx.x % 3, threadIdx.x % 5); }
 
 CALLED int is_odd(int n);
 CALLED int is_even(int n) { return n == 0 ? 1 : is_odd(n - 1); }
-CALLED int is_odd(int n) { return n == 0 ? 0 : is_even(n - 1) + 2 * (n > 40); }
+CALLED int is_odd(int n) { return n == 0 ? 0 : is_even(n - 1) + 2 * (n > 15); }
 KERNEL mutual_kernel(int *out) { out[threadIdx.x] = is_even(threadIdx.x) * 100 + is_odd(threadIdx.x + 1); }
 
 CALLED void quicksort(int *a, int left, int right) {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpulab.counters import Counters
-from gpulab.emulator import ENGINES, Memory, Program, RunOptions, load, place_variables
+from gpulab.emulator import ENGINES, Engine, Memory, Program, RunOptions, load, place_variables
 from gpulab.launch import LaunchConfig
 from gpulab.ptx import Module, parse
 
@@ -44,7 +44,7 @@ def new_world(text: str) -> World:
 
 
 def run(
-    engine: str,
+    engine: str | Engine,
     text: str,
     *arguments: object,
     grid: object = 1,
@@ -72,7 +72,9 @@ def run(
         assert len(raw) == size, f"argument {number} has {len(raw)} bytes, its parameter {size}"
         buffer[offset : offset + size] = raw
     config = LaunchConfig.of(grid, block, shared)
-    counters = ENGINES[engine](program, config, bytes(buffer), memory, symbols, options)
+    counters = (ENGINES[engine] if isinstance(engine, str) else engine)(
+        program, config, bytes(buffer), memory, symbols, options
+    )
     return Run(program, counters, symbols, memory)
 
 
