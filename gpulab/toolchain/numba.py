@@ -119,6 +119,9 @@ def device_type(pyfunc: types.FunctionType, signature: Any, options: dict[str, A
             jit = _module("numba.cuda").jit
             given = {name: value for name, value in options.items() if name in ("inline", "forceinline", "fastmath")}
             function = _rebuilt(pyfunc)
+            if signature is not None and getattr(pyfunc.__globals__.get(pyfunc.__name__), "py_func", None) is pyfunc:
+                # As where it is decorated: Numba finds a function that calls itself by its name.
+                del function.__globals__[pyfunc.__name__]
             with _without_driver(_current_capability):
                 # Known before it is compiled, since a recursive function meets itself in its own body.
                 made[_current_capability] = jit(device=True, **given)(function)
@@ -223,8 +226,10 @@ def _sources_of(pyfunc: types.FunctionType, library: Any) -> list[str]:
 
 
 def _exception_text(raised: Any) -> str:
-    kind, arguments = raised[0], raised[1]
-    return f"{kind.__name__}: {', '.join(map(str, arguments or ()))}".rstrip(": ")
+    kind, arguments, *place = raised
+    text = f"{kind.__name__}: {', '.join(map(str, arguments or ()))}".rstrip(": ")
+    # The place, if Numba knows it: function, file, line.
+    return f"{text} (line {place[0][2]})" if place and place[0] else text
 
 
 def _compiler_name(text: str) -> str:

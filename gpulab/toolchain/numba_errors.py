@@ -16,6 +16,10 @@ _NO_ALLOCATION = (
     "A kernel cannot make arrays as it runs. Pass one from outside, or use cuda.local.array(shape, dtype) for a few "
     "values of each thread or cuda.shared.array(shape, dtype) for the block, with a constant shape."
 )
+_RECURSION = (
+    "Of recursion Numba's CUDA compiler knows only a device function that calls itself, with arguments of the very types "
+    "that it is first called with: convert constants there, f(np.int64(5)). Or rewrite it as a loop."
+)
 _HINTS = (
     ("readonly array", "The array is read-only, so a kernel must not write to it. Pass a writable one, e.g. x.copy()."),
     ("shared.array", "The shape of cuda.shared.array must be a constant: a number, or a global or closure variable "
@@ -23,8 +27,7 @@ _HINTS = (
     ("local.array", "The shape of cuda.local.array must be a constant: a number, or a global or closure variable."),
     ("Cannot unify", "A variable must keep one type: give the values different names, or convert them to one type."),
     ("is not aligned", "Fields must lie at multiples of their sizes: make the dtype with np.dtype(…, align=True)."),
-    ("insert_unresolved_ref", "Numba's CUDA compiler knows a function that calls itself only with the same "
-                              "types: n - 1 of an int32 is an int64, for example. Start with int64, or write a loop."),
+    ("insert_unresolved_ref", _RECURSION), ("maximum recursion depth", _RECURSION),
     ("cannot type infer runaway recursion", "Rewrite the function as a loop."),
     ("NRT required", _NO_ALLOCATION), (">>> zeros(", _NO_ALLOCATION), (">>> empty(", _NO_ALLOCATION), (">>> ones(", _NO_ALLOCATION),
     (">>> full(", _NO_ALLOCATION), (">>> zeros_like(", _NO_ALLOCATION), (">>> empty_like(", _NO_ALLOCATION),

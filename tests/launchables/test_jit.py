@@ -368,8 +368,51 @@ def test_an_exception_in_a_debug_kernel_is_told_with_its_thread() -> None:
         if cuda.grid(1) == 37:
             raise ValueError("too warm")
 
-    with pytest.raises(KernelException, match=r"kernel raised ValueError.*in block \(1, 0, 0\), thread \(5, 0, 0\)"):
+    line = kernel.py_func.__code__.co_firstlineno + 3
+    told = rf"kernel raised ValueError: too warm \(line {line}\) in block \(1, 0, 0\), thread \(5, 0, 0\)"
+    with pytest.raises(KernelException, match=told):
         kernel[2, 32](np.zeros(4))
+
+
+@cuda.jit("int64(int64)", device=True)
+def _fibonacci(n):
+    return n if n < 2 else _fibonacci(n - 1) + _fibonacci(n - 2)
+
+
+@cuda.jit(device=True)
+def _collatz(n, trace):
+    trace[0] += n
+    return 0 if n == 1 else 1 + _collatz(n // 2 if n % 2 == 0 else 3 * n + 1, trace)
+
+
+def test_device_functions_that_call_themselves() -> None:
+    @cuda.jit
+    def kernel(out, traces):
+        i = cuda.threadIdx.x
+        out[i] = 1000 * _fibonacci(i) + _collatz(i + 1, traces[i])
+
+    def collatz(n: int) -> list[int]:
+        return [n] if n == 1 else [n, *collatz(n // 2 if n % 2 == 0 else 3 * n + 1)]
+
+    out, traces = np.zeros(10, np.int64), np.zeros((10, 1), np.int64)
+    kernel[1, 10](out, traces)
+    assert out.tolist() == [1000 * f + len(collatz(i + 1)) - 1 for i, f in enumerate([0, 1, 1, 2, 3, 5, 8, 13, 21, 34])]
+    assert traces.ravel().tolist() == [sum(collatz(i + 1)) for i in range(10)]
+
+
+@cuda.jit(device=True)
+def _deep(n, one):
+    return n if n == 0 else one + _deep(n - one, one)
+
+
+def test_recursion_that_numba_has_not_says_what_it_has() -> None:
+    with pytest.raises(CompileError, match=r"arguments of the very types.*f\(np.int64\(5\)\)"):
+        cuda.jit(lambda x: _assign(x, _deep(5, 1)))[1, 1](np.zeros(1, np.int64))
+
+
+@cuda.jit(device=True)
+def _assign(x, value):
+    x[0] = value
 
 
 def test_the_next_launch_works_after_a_fault() -> None:
