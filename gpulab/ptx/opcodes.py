@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from functools import cache, lru_cache
 
 from gpulab.errors import UnsupportedInstruction
+from gpulab.ptx.beyond import advice
 from gpulab.ptx.isa import SETS, TABLE
 from gpulab.ptx.syntax import (
     Address,
@@ -342,6 +343,9 @@ def _place(instruction: Instruction) -> str:
 def _refusal(instruction: Instruction) -> str:
     spelling = ".".join((instruction.opcode, *instruction.modifiers))
     message = f"{_place(instruction)}: the emulator does not support '{spelling}' (in '{instruction.text}')."
+    left_out = advice(spelling)
+    if left_out:
+        return f"{message} {left_out}"
     forms = rows().get(instruction.opcode)
     if forms:
         return f"{message} Supported forms: {'; '.join(row.syntax for row in forms)}."
