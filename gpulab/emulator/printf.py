@@ -6,9 +6,11 @@ integers as 4 or 8 bytes, every float as a double, strings as addresses.
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 
 _SPECIFIER = re.compile(
     r"%(?P<flags>[-+ #0]*)(?P<width>\*|\d+)?(?:\.(?P<precision>\*|\d+)?)?"
@@ -18,6 +20,8 @@ _LONG = ("l", "ll", "j", "z", "t")
 _CONVERSIONS = "diuxXofFeEgGcspaA"
 MOST_ARGUMENTS = 32
 """CUDA takes no more; it prints further conversions as they stand in the format."""
+
+_WIDEST = 4096
 
 ReadBytes = Callable[[int, int], bytes]
 """Bytes at a generic address: ``read(address, count)``."""
@@ -67,41 +71,102 @@ class _Arguments:
         return struct.unpack("<" + code, raw)[0]
 
 
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """What stands between the percent sign and the kind of a conversion."""
+
+    flags: str
+    width: int
+    precision: int | None
+
+    @classmethod
+    def read(cls, match: re.Match[str], buffer: _Arguments) -> _Layout:
+        flags = match["flags"]
+        width = int(buffer.take("i") if match["width"] == "*" else match["width"] or 0)
+        given = int(buffer.take("i") if match["precision"] == "*" else match["precision"] or 0)
+        # A negative width means left; a negative precision is none.
+        precision = given if "." in match[0] and given >= 0 else None
+        return cls(flags + "-" * (width < 0), min(abs(width), _WIDEST), precision and min(precision, _WIDEST))
+
+    def sign(self, negative: bool) -> str:
+        """What stands before the digits of a signed number."""
+        return "-" if negative else "+" if "+" in self.flags else " " if " " in self.flags else ""
+
+    def padded(self, prefix: str, digits: str, *, zeros: bool) -> str:
+        """Prefix and digits, filled up to the width with blanks, or between them with zeros where that is allowed."""
+        if "-" in self.flags:
+            return (prefix + digits).ljust(self.width)
+        if zeros and "0" in self.flags:
+            return prefix + digits.rjust(self.width - len(prefix), "0")
+        return (prefix + digits).rjust(self.width)
+
+
 def _one(match: re.Match[str], buffer: _Arguments) -> str:
-    kind = match["kind"]
+    kind, length = match["kind"], match["length"] or ""
     if kind == "%":
         return "%"
     if buffer.taken + 1 + match[0].count("*") > MOST_ARGUMENTS or kind not in _CONVERSIONS:
         # C leaves unknown conversions undefined; CUDA prints them as they are.
         return match[0]
-    width = str(buffer.take("i")) if match["width"] == "*" else match["width"] or ""
-    precision = str(buffer.take("i")) if match["precision"] == "*" else match["precision"]
-    has_precision = "." in match[0]
-    layout = match["flags"] + width + (f".{precision or 0}" if has_precision else "")
-    return _formatted(kind, match["length"] or "", layout, buffer)
-
-
-def _formatted(kind: str, length: str, layout: str, buffer: _Arguments) -> str:
-    if kind in "di":
-        return f"%{layout}d" % _narrowed(buffer.take("q" if length in _LONG else "i"), length, signed=True)
-    if kind in "uxXo":
-        value = _narrowed(buffer.take("Q" if length in _LONG else "I"), length, signed=False)
-        return f"%{layout}{'d' if kind == 'u' else kind}" % value
-    if kind in "fFeEgG":
-        return f"%{layout}{kind}" % buffer.take("d")
+    layout = _Layout.read(match, buffer)
+    if kind in "diuxXo":
+        code = "qQ" if length in _LONG else "iI"
+        value = int(buffer.take(code[kind not in "di"]))
+        return _integer(_narrowed(value, length, signed=kind in "di"), kind, layout)
+    if kind in "fFeEgGaA":
+        return _float(float(buffer.take("d")), kind, layout)
     if kind == "c":
-        return f"%{layout}c" % chr(int(buffer.take("i")) & 0xFF)
-    if kind == "s":
-        return f"%{layout}s" % read_string(int(buffer.take("Q")), buffer.read)
+        return layout.padded("", chr(int(buffer.take("i")) & 0xFF), zeros=False)
     if kind == "p":
-        return f"%{layout}s" % hex(int(buffer.take("Q")))
-    digits = float(buffer.take("d")).hex()
-    return f"%{layout.partition('.')[0]}s" % (digits.upper() if kind == "A" else digits)
+        return layout.padded("", hex(int(buffer.take("Q"))), zeros=False)
+    return layout.padded("", read_string(int(buffer.take("Q")), buffer.read)[: layout.precision], zeros=False)
 
 
-def _narrowed(value: int | float, length: str, *, signed: bool) -> int:
+def _integer(value: int, kind: str, layout: _Layout) -> str:
+    digits = format(abs(value), {"x": "x", "X": "X", "o": "o"}.get(kind, "d"))
+    if layout.precision is not None:
+        digits = "" if layout.precision == 0 == value else digits.rjust(layout.precision, "0")
+    prefix = layout.sign(value < 0) if kind in "di" else ""
+    if "#" in layout.flags and kind in "xX" and value:
+        prefix = "0" + kind
+    if "#" in layout.flags and kind == "o" and not digits.startswith("0"):
+        digits = "0" + digits
+    return layout.padded(prefix, digits, zeros=layout.precision is None)
+
+
+def _float(value: float, kind: str, layout: _Layout) -> str:
+    sign = layout.sign(math.copysign(1, value) < 0)
+    if not math.isfinite(value):
+        return layout.padded(sign, format(abs(value), "F" if kind.isupper() else "f"), zeros=False)
+    if kind in "aA":
+        digits = _hexadecimal(abs(value), layout)
+        prefix, digits = sign + digits[:2], digits[2:]
+        return layout.padded(*((prefix, digits) if kind == "a" else (prefix.upper(), digits.upper())), zeros=True)
+    precision = 6 if layout.precision is None else layout.precision
+    return layout.padded(sign, f"%{'#' * ('#' in layout.flags)}.{precision}{kind}" % abs(value), zeros=True)
+
+
+def _hexadecimal(value: float, layout: _Layout) -> str:
+    """``%a``: 13 hexadecimal digits, rounded to the precision, or without the zeros at their end."""
+    mantissa, exponent = value.hex().split("p")
+    lead, fraction = mantissa[2], mantissa[4:].ljust(13, "0") if "." in mantissa else "0" * 13
+    if layout.precision is None:
+        fraction = fraction.rstrip("0")
+    elif layout.precision >= len(fraction):
+        fraction = fraction.ljust(layout.precision, "0")
+    else:
+        unit = 16 ** (len(fraction) - layout.precision)
+        whole = int(lead + fraction, 16)
+        rounded = whole // unit + (2 * (whole % unit) + whole // unit % 2 > unit)
+        digits = f"{rounded:x}".rjust(layout.precision + 1, "0")
+        lead, fraction = digits[: len(digits) - layout.precision], digits[len(digits) - layout.precision :]
+    point = "." if fraction or "#" in layout.flags else ""
+    return f"0x{lead}{point}{fraction}p{exponent}"
+
+
+def _narrowed(value: int, length: str, *, signed: bool) -> int:
     bits = {"hh": 8, "h": 16}.get(length)
     if bits is None:
-        return int(value)
-    low = int(value) & (1 << bits) - 1
+        return value
+    low = value & (1 << bits) - 1
     return low - (1 << bits) if signed and low >> (bits - 1) else low
