@@ -1,4 +1,4 @@
-"""Built-in functions of kernels, done in Python for both engines: `vprintf`, `__assertfail`, and how calls can fail."""
+"""Built-in functions of kernels, done in Python for both engines: printf, assert, malloc and free, and how calls fail."""
 
 from __future__ import annotations
 
@@ -138,9 +138,29 @@ def _no_function(call: BuiltInCall) -> np.ndarray:
     raise CallError("out-of-bounds", lane, message)
 
 
+def _malloc(call: BuiltInCall) -> np.ndarray:
+    results = np.zeros(call.values.shape[1], np.uint64)
+    for lane in call.lanes:
+        results[lane] = call.memory.heap.take(call.argument(0, lane))
+    return results
+
+
+def _free(call: BuiltInCall) -> np.ndarray:
+    for lane in call.lanes:
+        address = call.argument(0, lane)
+        problem = call.memory.heap.give_back(address)
+        if problem:
+            kind = "use-after-free" if "before" in problem else "out-of-bounds"
+            message = f"free or delete of address {address:#x}, which {problem}."
+            raise CallError(kind, lane, message)
+    return np.zeros(call.values.shape[1], np.uint64)
+
+
 _FUNCTIONS: dict[str, Callable[[BuiltInCall], np.ndarray]] = {
     "vprintf": _printf,
     "__assertfail": _assertion,
+    "malloc": _malloc,
+    "free": _free,
     stack.OVERFLOW: _overflow,
     stack.NO_FUNCTION: _no_function,
 }

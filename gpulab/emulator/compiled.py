@@ -55,6 +55,7 @@ def execute(
     general : bool
         Run only the general variant, which is slower and makes no assumption. For tests.
     """
+    program.prepare(memory)
     code = variant(program, launch.block, options.count, symbols, general)
     run = Run(program, launch, parameters, memory, symbols, options, code)
     run.finish()

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from gpulab.emulator.heap import HEAP_BYTES, Heap
+
 WINDOW_BITS = 40
 WINDOW_START = 1 << 38
 FIRST_WINDOW = 16
@@ -101,6 +103,14 @@ class Memory:
     keeps_freed: bool = False
     _next: int = FIRST_WINDOW
     _freed: dict[int, Allocation] = field(default_factory=dict)
+    _heap: Heap | None = None
+
+    @property
+    def heap(self) -> Heap:
+        """The heap of kernels; it takes its place when it is first asked for."""
+        if self._heap is None:
+            self._heap = Heap(self.allocate(HEAP_BYTES, "the GPU's heap (malloc, new)"))
+        return self._heap
 
     def allocate(self, nbytes: int, name: str = "allocation") -> Allocation:
         """Allocate zeroed bytes that the emulator owns."""

@@ -70,6 +70,12 @@ class Program:
         """Which instructions are not the PTX's own and are not counted, shape (instructions,), bool."""
         return np.array([instruction.synthetic for instruction in self.function.instructions], bool)
 
+    def prepare(self, memory: Memory) -> None:
+        """Make the heap if the kernel may take from it: engines look at what memory there is before they run."""
+        calls = (each.operands[1] for each in self.function.instructions if each.opcode == "call")
+        if Symbol("malloc") in calls:
+            memory.heap  # noqa: B018 (it takes its place now)
+
     def shared_bytes(self, dynamic: int) -> int:
         """Shared memory of a block in bytes: the static part, and `dynamic` bytes behind it."""
         if not dynamic:
@@ -233,7 +239,7 @@ def _is_order_sensitive(function: Function, forms: Sequence[Form]) -> bool:
 
 def _depends_on_order(instruction: Instruction, its_form: Form, read: set[str]) -> bool:
     if its_form.opcode == "call":
-        return instruction.operands[1] == Symbol("vprintf")
+        return instruction.operands[1] in map(Symbol, ("vprintf", "malloc", "free"))
     if its_form.kind not in ("atomic", "reduction") or its_form.space == "shared":
         return False
     destination = instruction.operands[0]

@@ -49,6 +49,7 @@ def execute(
     options: RunOptions = RunOptions(),  # noqa: B008 (frozen, so it can be shared)
 ) -> Counters:
     """Run a kernel; see `gpulab.emulator.execute`."""
+    program.prepare(memory)
     names = symbols | program.shared | program.local | {name: at for name, (at, _) in program.parameters.items()}
     shared = Launch(program, launch, np.frombuffer(parameters, np.uint8), memory, names)
     tally = Tally(len(program.forms), launch, count=options.count)

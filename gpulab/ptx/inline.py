@@ -35,7 +35,7 @@ from gpulab.ptx.syntax import (
     Variable,
 )
 
-BUILT_INS = ("vprintf", "__assertfail", stack.OVERFLOW, stack.NO_FUNCTION)
+BUILT_INS = ("vprintf", "__assertfail", "malloc", "free", stack.OVERFLOW, stack.NO_FUNCTION)
 _ENDS = ("bra", "brx", "ret", "exit", "trap")
 
 
@@ -209,9 +209,10 @@ class _Inliner:
         target = call.operands[1]
         if isinstance(target, Symbol) and not self._has_body(target.name):
             if target.name not in BUILT_INS:
-                raise _refusal(
-                    call, _WITHOUT_BODY.get(target.name, f"function '{target.name}' has no body in this module.")
+                message = (
+                    f"function '{target.name}' has no body in this module. Put its definition into the same source."
                 )
+                raise _refusal(call, message)
             self.flat.instructions.append(call)
             return
         plain = replace(call, guard=None)
@@ -312,10 +313,6 @@ class _Inliner:
             else:
                 self._emit(source, "st", ("param", bits), (Address(actual, offset), register))
         return registers
-
-
-_NO_HEAP = "memory from the GPU's heap is not supported; use a local array, or pass an array in."
-_WITHOUT_BODY = {"malloc": _NO_HEAP, "free": _NO_HEAP}
 
 
 def _own(formal: Variable, names: Names) -> Operand:

@@ -95,7 +95,6 @@ def test_built_ins_stay_as_calls_with_registers() -> None:
     [
         (".func f();\n", "call f;", "'f' has no body"),
         (".func _ZN2ns3fibB2v1Ex();\n", "call _ZN2ns3fibB2v1Ex;", "'call fib;?': function 'fib' has no body"),
-        (".extern .func malloc();\n", "call malloc;", "GPU's heap is not supported"),
         ("", "{ .param .b32 q; call (q), %rd1, (), P; P: }", "needs a .callprototype"),
         (".func f(.param .b32 x) { ret; }\n", "call f;", "has 1 parameters here, but 0 came"),
         (".func f(.param .b32 x) { ret; }\n", "call f, (%r1);", r"only \.param variables"),

@@ -1,0 +1,70 @@
+"""The GPU's heap: what `malloc` and `new` give to a thread and `free` and `delete` take back.
+
+One allocation of the address space, as large as CUDA's by default, which lives as long as the GPU: one kernel may free what
+another one has allocated. When it is full, `malloc` gives a null pointer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpulab.emulator.memory import Allocation
+
+HEAP_BYTES = 8 << 20
+"""CUDA's default for cudaLimitMallocHeapSize."""
+
+_UNIT = 16
+
+
+@dataclass
+class Heap:
+    """Pieces of one allocation, first fit.
+
+    Attributes
+    ----------
+    allocation : Allocation
+    sizes : dict of int to int
+        Bytes of each piece in use, by its address.
+    """
+
+    allocation: Allocation
+    sizes: dict[int, int] = field(default_factory=dict)
+    _gaps: list[tuple[int, int]] = field(default_factory=list)
+    _freed: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._gaps = [(self.allocation.address, self.allocation.size)]
+
+    def take(self, nbytes: int) -> int:
+        """Address of a piece of at least so many bytes, aligned to 16; 0 if there is none."""
+        size = -(-nbytes // _UNIT) * _UNIT
+        for place, (start, room) in enumerate(self._gaps):
+            if 0 < size <= room:
+                self._gaps[place : place + 1] = [(start + size, room - size)] if room > size else []
+                self.sizes[start] = size
+                self._freed.discard(start)
+                return start
+        return 0
+
+    def give_back(self, address: int) -> str:
+        """Free a piece; says what is wrong with its address, or nothing. The null pointer is no piece and may be freed."""
+        if address == 0:
+            return ""
+        size = self.sizes.pop(address, None)
+        if size is None:
+            return "was freed before" if address in self._freed else "is not what malloc or new gave"
+        self._freed.add(address)
+        self._gaps = _merged([*self._gaps, (address, size)])
+        return ""
+
+
+def _merged(gaps: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for start, room in sorted(gaps):
+        if found and sum(found[-1]) == start:
+            found[-1] = found[-1][0], found[-1][1] + room
+        else:
+            found.append((start, room))
+    return found
