@@ -184,6 +184,8 @@ class Run:
             "shared_bytes": shared_bytes,
             "dynamic_shared": launch.dynamic_shared_bytes,
             "local_bytes": program.local_bytes,
+            "local_fixed": program.local_fixed_bytes,
+            "local_used": program.local_fixed_bytes,
             "stop": self.shared_words.ctypes.data,
             "next": self.shared_words.ctypes.data + 8,
             "fault_limit": self.shared_words.ctypes.data + 16,

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 from gpulab.emulator import layout
 from gpulab.emulator.ir import Value, bits_of
+from gpulab.emulator.layout import get, put
 from gpulab.emulator.lower_values import State
+from gpulab.ptx.stack import ALLOCATED, FRAME, STACK, STACK_BYTES
+from gpulab.ptx.syntax import Register
 
 if TYPE_CHECKING:
     from gpulab.emulator.lower_memory import Access
@@ -26,3 +29,18 @@ def move_lanes(state: State, access: Access, values: list[Value] | None) -> list
     b.cond(b.is_("ne", ok, 0), after, state.fault_label)
     b.label(after)
     return [b.load(access.element, row, 32, align=64 if bits > 8 else 32) for row in rows]
+
+
+def note_depth(state: State) -> None:
+    """Behind an instruction that makes a stack deeper: remember how deep, for the next block must find it cleared."""
+    b, destination = state.b, state.instruction.operands[0] if state.instruction.operands else None
+    if state.instruction.opcode != "add" or destination not in (Register(FRAME), Register(ALLOCATED)):
+        return
+    deepest = "llvm.vector.reduce.umax.v32i64"
+    b.declare(deepest, "i64", "<32 x i64>")
+    top = b.assign("i64", 1, f"call i64 @{deepest}({b.widen(state.value(destination, 'u64')).ir})")
+    if destination == Register(FRAME):
+        top = b.add(top, state.program.function.variables[STACK].size - STACK_BYTES)
+    # What faults behind the end of the stack is not reached.
+    top = b.intrinsic("llvm.umin", top, get(b, state.context, "local_bytes"))
+    put(b, state.context, "local_used", b.intrinsic("llvm.umax", top, get(b, state.context, "local_used")))

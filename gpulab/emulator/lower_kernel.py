@@ -26,6 +26,7 @@ from gpulab.emulator.lower_control import (
     restore,
     take_label,
 )
+from gpulab.emulator.lower_frames import note_depth
 from gpulab.emulator.lower_other import carry, uses_carry
 from gpulab.emulator.lower_table import STATEFUL, pure_function
 from gpulab.emulator.lower_values import State
@@ -185,6 +186,12 @@ def _lower_instruction(state: State) -> None:
 
 
 def _lower_unguarded(state: State) -> None:
+    _lower_operation(state)
+    if state.instruction.synthetic:
+        note_depth(state)
+
+
+def _lower_operation(state: State) -> None:
     form = state.form
     hooks.before(state)
     if uses_carry(state):

@@ -94,6 +94,26 @@ def _clear(b: Builder, start: Value, size: Value) -> None:
     b.emit(f"call void @llvm.memset.p0.i64({start.ir}, i8 0, {size.ir}, i1 false)")
 
 
+def _clear_local(b: Builder, context: Value, lanes: Value) -> None:
+    """Clear local memory; of the stacks, which are large, only as much as the last block may have used."""
+    size, used = get(b, context, "local_bytes"), get(b, context, "local_used")
+    whole, each, done = b.fresh("whole"), b.fresh("each"), b.fresh("cleared")
+    b.cond(b.compare("eq", size, used), whole, each)
+    b.label(whole)
+    _clear(b, get(b, context, "local", "ptr"), b.mul(size, lanes))
+    b.br(done)
+    b.label(each)
+    number = b.variable(constant("i64", 0))
+    with b.loop() as leave:
+        lane = b.load("i64", number)
+        b.go_if(b.compare("uge", lane, lanes), leave)
+        b.store(b.add(lane, 1), number)
+        _clear(b, b.offset(get(b, context, "local", "ptr"), b.mul(lane, size)), used)
+    put(b, context, "local_used", get(b, context, "local_fixed"))
+    b.br(done)
+    b.label(done)
+
+
 def _enter_block(b: Builder, context: Value) -> None:
     put(b, context, "blocks_run", b.add(get(b, context, "blocks_run"), 1))
     put(b, context, "in_block", constant("i64", 1))
@@ -101,7 +121,7 @@ def _enter_block(b: Builder, context: Value) -> None:
     native_touch.advance_epoch(b, context)
     _clear(b, get(b, context, "shared", "ptr"), get(b, context, "shared_bytes"))
     warps, threads = get(b, context, "warps"), get(b, context, "threads")
-    _clear(b, get(b, context, "local", "ptr"), b.mul(b.mul(get(b, context, "local_bytes"), warps), layout.WARP))
+    _clear_local(b, context, b.mul(warps, layout.WARP))
     _clear(b, b.offset(context, 8 * layout.ARRIVED), constant("i64", 32 * layout.BARRIERS))
     index = b.variable(constant("i64", 0))
     with b.loop() as leave:

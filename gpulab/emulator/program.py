@@ -16,7 +16,7 @@ from gpulab.ptx.cfg import FlowGraph, flow
 from gpulab.ptx.inline import BUILT_INS, inline_calls
 from gpulab.ptx.opcodes import Form, form, read_registers
 from gpulab.ptx.spins import find_spins
-from gpulab.ptx.stack import FRAME
+from gpulab.ptx.stack import ALLOCA_AREA, FRAME, STACK, STACK_BYTES
 from gpulab.ptx.syntax import Address, Function, Instruction, Module, Register, Symbol, Variable, symbols_in
 from gpulab.ptx.types import TYPE_BYTES, is_float
 
@@ -64,6 +64,13 @@ class Program:
     module: Module
     order_sensitive: bool
     spins: dict[int, int]
+
+    @property
+    def local_fixed_bytes(self) -> int:
+        """Of `local_bytes` those that every thread may use; the rest is of the stack, for deep calls and `alloca`."""
+        if STACK in self.local:
+            return self.local[STACK] + self.function.variables[STACK].size - STACK_BYTES
+        return self.local.get(ALLOCA_AREA.name, self.local_bytes)
 
     @cached_property
     def synthetic(self) -> np.ndarray:
