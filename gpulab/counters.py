@@ -1,8 +1,8 @@
 """`Counters`: what one launch did, per PTX instruction of the kernel.
 
 Both engines of the emulator fill the same record; everything that a user sees (metrics, lines, findings, time) is
-derived from it. All arrays have one entry for each instruction of the kernel (device functions inlined where they can be) and dtype
-int64. A *request* is one warp-level memory instruction with at least one active, predicated-on lane.
+derived from it. All arrays have one entry for each instruction of the kernel (device functions inlined where they can be)
+and dtype int64. A *request* is one warp-level memory instruction with at least one active, predicated-on lane.
 """
 
 from __future__ import annotations

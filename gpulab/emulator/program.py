@@ -25,7 +25,7 @@ DYNAMIC_SHARED_ALIGN = 16
 
 @dataclass(frozen=True)
 class Program:
-    """One kernel of a module, calls inlined, variables laid out.
+    """One kernel of a module, made flat with all that it calls, variables laid out.
 
     Attributes
     ----------

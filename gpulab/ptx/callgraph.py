@@ -7,6 +7,7 @@ has written, as the virtual functions of an object do.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -18,6 +19,12 @@ CODE_START = 3 << 40
 
 CODE_STEP = 16
 """Distance of functions; even, for a pointer to a member of a C++ class keeps a flag in its lowest bit."""
+
+FLAT_LIMIT = 20_000
+"""Instructions of a kernel above which functions that are called from several places are not copied to each of them."""
+
+SMALL = 40
+"""Functions of so few instructions are copied all the same."""
 
 _WIDEST = 8
 Pieces = tuple[tuple[int, int], ...]
@@ -53,6 +60,7 @@ class CallGraph:
     module: Module
     _callees: dict[str, frozenset[str]] = field(default_factory=dict)
     _reached: dict[str, frozenset[str]] = field(default_factory=dict)
+    _sizes: dict[str, int] = field(default_factory=dict)
 
     @cached_property
     def _taken(self) -> dict[str, Signature]:
@@ -126,6 +134,29 @@ class CallGraph:
     def is_recursive(self, name: str) -> bool:
         """Whether a function can reach itself."""
         return name in self.reached(name)
+
+    def flat_size(self, name: str) -> int:
+        """Instructions of a function with all that can be inlined in it."""
+        if name not in self._sizes:
+            function = self.module.functions[name]
+            called = [each.operands[1] for each in function.instructions if each.opcode == "call"]
+            names = [each.name for each in called if isinstance(each, Symbol) and self._has_body(each.name)]
+            inner = sum(self.flat_size(each) for each in names if not self.is_recursive(each))
+            self._sizes[name] = len(function.instructions) + inner
+        return self._sizes[name]
+
+    def too_many(self, entry: str) -> frozenset[str]:
+        """Functions to keep in one body for size: copies of them would make the kernel very large."""
+        if self.flat_size(entry) <= FLAT_LIMIT:
+            return frozenset()
+        sites = Counter(
+            target
+            for name in (entry, *self.reached(entry))
+            for call in self.module.functions[name].instructions
+            if call.opcode == "call"
+            for target in self.targets(self.module.functions[name], call)
+        )
+        return frozenset(name for name in self.reached(entry) if sites[name] > 1 and self.flat_size(name) > SMALL)
 
     def same_cycle(self, name: str, other: str) -> bool:
         """Whether two functions can reach each other."""

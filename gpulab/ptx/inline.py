@@ -1,8 +1,9 @@
 """A kernel and the functions that it calls, made one flat kernel (PTX ISA 7.1).
 
 What can be inlined is: a parameter of the callee becomes another name for the caller's call variable, a `ret` becomes a
-jump behind the body, and the `call` itself vanishes. Functions that can reach themselves, and those that are called
-through a pointer, get one body of their own behind the kernel's, and `calls` lowers the calls of these. Call variables
+jump behind the body, and the `call` itself vanishes. Functions that can reach themselves, those that are called through a
+pointer, and those whose copies would be too many, get one body of their own behind the kernel's, and `calls` lowers the
+calls of these. Call variables
 that are only stored and loaded whole become registers (`promote`). Built-ins without a body (`vprintf`, `malloc`, …) stay
 as `call` instructions whose arguments are registers.
 """
@@ -84,6 +85,7 @@ class _Inliner:
         self._addresses = function_addresses(module)
         self._copies = 0
         self._waiting: list[str] = []
+        self._apart: frozenset[str] = frozenset()
         self._owner = ""
 
     # ---- bodies
@@ -92,6 +94,7 @@ class _Inliner:
         """Append the kernel, and behind it each function that it may call and that cannot be inlined."""
         flat, kernel = self.flat, self._module.functions[entry]
         self._waiting = [entry]
+        self._apart = self.graph.too_many(entry)
         for name in self._waiting:  # grows on the way
             self._owner = name
             start = len(flat.instructions)
@@ -216,7 +219,7 @@ class _Inliner:
             self.flat.instructions.append(call)
             return
         plain = replace(call, guard=None)
-        if isinstance(target, Symbol) and not self.graph.is_recursive(target.name):
+        if isinstance(target, Symbol) and not (target.name in self._apart or self.graph.is_recursive(target.name)):
             with self._skipped_unless(call, counts=True):
                 self._add_callee(plain, self._module.functions[target.name])
         else:

@@ -322,3 +322,19 @@ def test_the_general_variant_equals_the_interpreter() -> None:
     for name in ("compiled", "general"):
         assert all(map(np.array_equal, found[name][0], found["reference"][0]))
         assert [found[name][n].differences(found["reference"][n]) for n in (1, 2)] == [{}, {}]
+
+
+def test_functions_that_are_not_copied_for_their_size_run_as_well(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ".func (.param .b32 r) f0(.param .b32 x) { .reg .b32 %r<3>; ld.param.u32 %r1, [x]; add.u32 %r1, %r1, 1; st.param.b32 [r], %r1; ret; }\n"
+    for number in range(1, 4):
+        call = f"{{ .param .b32 a; .param .b32 q; st.param.b32 [a], %r1; call (q), f{number - 1}, (a); ld.param.b32 %r1, [q]; }}\n"
+        module += f".func (.param .b32 r) f{number}(.param .b32 x) {{ .reg .b32 %r<3>; ld.param.u32 %r1, [x]; {call} mul.lo.u32 %r1, %r1, 3; {call} st.param.b32 [r], %r1; ret; }}\n"
+
+    def truth(number: int, x: int) -> int:
+        return x + 1 if number == 0 else truth(number - 1, 3 * truth(number - 1, x))
+
+    body = "{ .param .b32 a; .param .b32 q; st.param.b32 [a], %r1; call (q), f3, (a); ld.param.b32 %r2, [q]; }\n"
+    for limit in (20_000, 20):
+        monkeypatch.setattr("gpulab.ptx.callgraph.FLAT_LIMIT", limit)
+        monkeypatch.setattr("gpulab.ptx.callgraph.SMALL", 4)
+        assert values(engine, body, module) == [truth(3, lane) for lane in range(8)]

@@ -104,3 +104,13 @@ def test_what_can_not_be_inlined_is_refused(module: str, body: str, words: str) 
     with pytest.raises(UnsupportedInstruction, match=words) as caught:
         inlined(module, body)
     assert caught.value.line is not None
+
+
+def test_functions_whose_copies_would_be_too_many_have_one_body() -> None:
+    filling = "add.s32 %r1, %r1, 1; " * 50
+    text = f".func f0() {{ .reg .b32 %r<2>; {filling} ret; }}\n"
+    for number in range(1, 20):
+        text += f".func f{number}() {{ .reg .b32 %r<2>; {filling} call f{number - 1}; call f{number - 1}; ret; }}\n"
+    found = inlined(text, "call f19;")
+    assert len(found.instructions) < 20 * 80
+    assert len(inlined(text, "call f3;").instructions) > 15 * 50
