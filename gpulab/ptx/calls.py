@@ -83,7 +83,7 @@ class _Call:
 def lower_calls(flat: Flat, graph: CallGraph) -> Flat:
     """Put jumps in the place of all calls that name their functions in a group; see `_Inliner._add_real_call`."""
     calls = {
-        index: _Call(number, tuple(each.name for each in instruction.operands[1].elements))
+        index: _Call(number, tuple(stack.function_at(each.name) for each in instruction.operands[1].elements))
         for number, (index, instruction) in enumerate(
             (index, each)
             for index, each in enumerate(flat.instructions)

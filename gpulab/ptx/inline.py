@@ -274,7 +274,7 @@ class _Inliner:
         )
 
     def _add_real_call(self, call: Instruction, function: Function) -> None:
-        """A call that stays one until `lower_calls`: ``call (result registers), {functions}, (argument registers)``."""
+        """A call that stays one until `lower_calls`: ``call (result registers), {entries}, (argument registers)``."""
         target = call.operands[1]
         targets = self.graph.targets(function, call)
         self._waiting += [name for name in targets if name not in self._waiting]
@@ -289,7 +289,11 @@ class _Inliner:
             for number, formal in enumerate(like.returns)
             for piece in pieces(formal)
         ]
-        operands: list[Operand] = [Group(tuple(results)), Group(tuple(map(Symbol, targets))), Group(tuple(arguments))]
+        operands: list[Operand] = [
+            Group(tuple(results)),
+            Group(tuple(Symbol(stack.entry_of(each)) for each in targets)),
+            Group(tuple(arguments)),
+        ]
         if not isinstance(target, Symbol):
             self.flat.registers[stack.ADDRESS] = "b64"
             self._emit(call, "mov", ("b64",), (Register(stack.ADDRESS), target))

@@ -42,6 +42,11 @@ def entry_of(function: str) -> str:
     return f"entry@{function}"
 
 
+def function_at(entry: str) -> str:
+    """The function whose body begins at a label."""
+    return entry.removeprefix(entry_of(""))
+
+
 def return_of(function: str) -> str:
     """Register that holds to which call a function returns."""
     return f"{RETURN}{function}"
