@@ -23,13 +23,14 @@ import numpy as np
 from gpulab.counters import Counters
 from gpulab.emulator import layout, native, native_count, native_touch
 from gpulab.emulator.callback import Callback
-from gpulab.emulator.faults import make_fault, memory_fault, time_limit_error
-from gpulab.emulator.layout import FAULT_KINDS, SLOTS
+from gpulab.emulator.compiled_errors import error_of
+from gpulab.emulator.layout import FAULT_CODES, SLOTS
+from gpulab.emulator.meeting import stuck_kind
 from gpulab.emulator.memory import Memory
 from gpulab.emulator.program import Program, RunOptions
 from gpulab.emulator.touched import Touched
 from gpulab.emulator.variants import Variant, frame_bytes, masks_end, variant
-from gpulab.errors import GpulabError, KernelFault
+from gpulab.errors import GpulabError
 from gpulab.launch import LaunchConfig
 
 _NO_FAULT = 2**62
@@ -104,7 +105,19 @@ def aligned(nbytes: int) -> np.ndarray:
 
 @dataclass
 class OsThread:
-    """An OS thread's context and memory."""
+    """An OS thread's context and memory, and those of the blocks that it has in flight besides.
+
+    Attributes
+    ----------
+    result : int
+        What the driver returned for this context.
+    beside : list of OsThread
+        Contexts of more blocks.
+    flying : list of OsThread
+        Those, this one among them, whose block goes on.
+    alone : bool
+        Whether a deadlock is that of this block alone.
+    """
 
     context: np.ndarray
     buffers: dict[str, np.ndarray]
@@ -112,6 +125,12 @@ class OsThread:
     error: BaseException | None = None
     begun: bool = False
     ended: threading.Event = field(default_factory=threading.Event)
+    beside: list[OsThread] = field(default_factory=list)
+    flying: list[OsThread] = field(init=False)
+    alone: bool = True
+
+    def __post_init__(self) -> None:
+        self.flying = [self]
 
     def word(self, name: str) -> int:
         return int(self.context[SLOTS[name]])
@@ -139,10 +158,14 @@ class Run:
         chosen = self.options.blocks
         self.blocks = None if chosen is None else np.asarray(list(chosen), np.int64)
         self.block_count = self.launch.blocks if self.blocks is None else len(self.blocks)
+        self.in_flight = self.options.in_flight(self.program, self.block_count)
         self.tids = _thread_indices(self.launch)
         self.parameter_buffer = np.frombuffer(self.parameters + bytes(16), np.uint8).copy()
         self.symbol_table = np.array([self.symbols[name] for name in sorted(self.symbols)] or [0], np.int64)
         self.touched = self._touched() if self.options.count else None
+        forms = [self.program.forms[block.start] for block in self.program.graph.blocks]
+        starts = [block.start for block in self.program.graph.blocks]
+        self.block_table = np.array([starts, [FAULT_CODES[stuck_kind(form)] for form in forms]], np.int64).T.copy()
         count = thread_count(self.options, self.block_count, self.program.order_sensitive)
         self.calls = Callback(self.program, self.memory)
         self.threads = [self._thread(count) for _ in range(count)]
@@ -161,7 +184,7 @@ class Run:
         shared_bytes = shared_memory_bytes(program, launch)
         buffers = {
             "shared": aligned(shared_bytes),
-            "local": aligned(program.local_bytes * warps * layout.WARP),
+            "local": aligned(program.local_bytes * warps * layout.WARP + 32),
             "frames": aligned(frame_bytes(program) * warps),
             "block_counters": aligned(16 * len(program.graph.blocks)),
             "memory_counters": aligned(native_touch.WORD_BYTES * instructions),
@@ -191,10 +214,16 @@ class Run:
             "fault_limit": self.shared_words.ctypes.data + 16,
             "blocks": 0 if self.blocks is None else self.blocks.ctypes.data,
             "block_count": self.block_count,
-            "turns": max(1, min(_MOST_TURNS, self.block_count // (_SHARES * thread_count))),
+            # One at a time where blocks may have to be begun beside each other.
+            "turns": 1
+            if self.in_flight > 1
+            else max(1, min(_MOST_TURNS, self.block_count // (_SHARES * thread_count))),
             "frame_bytes": frame_bytes(program),
             "frame_clear": masks_end(program),
             "fast": self.code.address,
+            "passes": self.program.passes.ctypes.data if self.code.kind.general else 0,
+            "flow_blocks": len(program.graph.blocks),
+            "block_table": self.block_table.ctypes.data,
             "print": self.calls.address,
             "fault_instruction": -1,  # a launch that is stopped between two blocks is nowhere
             **{name: buffer.ctypes.data for name, buffer in buffers.items()},
@@ -252,47 +281,57 @@ class Run:
             thread.ended.set()
 
     def drive(self, thread: OsThread) -> None:
-        """Run blocks until there are none left, or something stops the thread."""
+        """Run blocks until there are none left, or something stops the thread.
+
+        A block of which no warp gets any further stays in flight, in a context of its own, and the next one is begun beside
+        it. If nothing changes in a round of all blocks in flight, nothing ever will.
+        """
+        while thread.flying:
+            flying, ran, stuck = thread.flying, list[OsThread](), list[OsThread]()
+            for each in flying:
+                each.context[SLOTS["progress"]] = 0
+            while len(ran) < len(flying) or self._may_begin(len(stuck)):
+                each = flying[len(ran)] if len(ran) < len(flying) else self._beside(thread)
+                ran.append(each)
+                self._call(each)
+                if each.result == layout.YIELD:
+                    stuck.append(each)
+                elif each.result != layout.DONE:
+                    thread.flying = [each, *stuck, *flying[len(ran) :]]
+                    return
+            thread.flying = stuck
+            if stuck and not any(each.word("progress") for each in ran):
+                stuck[0].context[SLOTS["fault_kind"]] = FAULT_CODES["deadlock"]
+                stuck[0].result, stuck[0].alone = layout.FAULT, False
+                return
+
+    def _raise_errors(self, timed_out: bool) -> None:
+        error = error_of(self, timed_out)
+        if error is not None:
+            raise error
+
+    def _may_begin(self, in_flight: int) -> bool:
+        """Whether another block can be begun beside those in flight."""
+        return 0 < in_flight < self.in_flight and self.shared_words[1] < self.block_count
+
+    def _beside(self, thread: OsThread) -> OsThread:
+        """A context for another block in flight."""
+        thread.beside.append(self._thread(1))
+        return thread.beside[-1]
+
+    def _call(self, thread: OsThread) -> None:
+        """Run blocks of one context until it is stuck or done."""
         drive = native.drive()
         thread.result = drive(thread.context.ctypes.data)
         while thread.result == layout.BAIL:
             thread.context[SLOTS["general"]] = self.code.general_address()
+            thread.context[SLOTS["passes"]] = self.program.passes.ctypes.data
             thread.result = drive(thread.context.ctypes.data)
 
-    def _raise_errors(self, timed_out: bool) -> None:
-        for error in (*(thread.error for thread in self.threads), self.calls.error):
-            if error is not None:
-                raise error
-        faulted = [thread for thread in self.threads if thread.result == layout.FAULT]
-        if faulted:
-            raise self._fault(min(faulted, key=lambda thread: thread.word("turn")))
-        stopped = [thread for thread in self.threads if thread.result == layout.STOP]
-        if timed_out and stopped:
-            first = max(stopped, key=lambda thread: thread.word("fault_instruction") >= 0)
-            where = first.word("fault_instruction"), first.word("fault_block"), first.word("fault_warp")
-            raise time_limit_error(self.program, self.launch, self.options.time_limit_s, *where)
-
-    def _fault(self, thread: OsThread) -> KernelFault:
-        kind = FAULT_KINDS[thread.word("fault_kind")]
-        instruction, block = thread.word("fault_instruction"), thread.word("fault_block")
-        linear = thread.word("fault_warp") * layout.WARP + thread.word("fault_lane")
-        if kind in ("out-of-bounds", "misaligned"):
-            address = thread.word("fault_address") & (1 << 64) - 1
-            return memory_fault(self.program, self.launch, self.memory, kind, instruction, block, linear, address)
-        if kind == "deadlock":
-            return make_fault(self.program, self.launch, kind, self._first_waiting(thread), block, None)
-        message, failure = "", self.calls.failures.get(block)
-        if kind == "call" and failure is not None:
-            kind, message = failure.kind, failure.message
-            linear = thread.word("fault_warp") * layout.WARP + failure.lane
-        return make_fault(self.program, self.launch, kind, instruction, block, linear, message)
-
-    def _first_waiting(self, thread: OsThread) -> int:
-        """The barrier instruction at which the first waiting warp of a block waits."""
-        frames = thread.buffers["frames"].view(np.int64).reshape(self.launch.warps_per_block, -1)
-        waiting = frames[frames[:, layout.FRAME["status"]] == layout.WAITING]
-        rank = int(waiting[0, layout.FRAME["resume"]]) - 1
-        return self.program.graph.blocks[rank].stop - 1
+    @property
+    def contexts(self) -> list[OsThread]:
+        """The contexts of all threads, those of blocks in flight among them."""
+        return [each for thread in self.threads for each in (thread, *thread.beside)]
 
     # ---- counters
 
@@ -300,7 +339,7 @@ class Run:
         """What the threads counted, summed."""
         program = self.program
         found = Counters.zeros(len(program.forms))
-        found.blocks = sum(thread.word("blocks_run") for thread in self.threads)
+        found.blocks = sum(each.word("blocks_run") for each in self.contexts)
         found.warps = found.blocks * self.launch.warps_per_block
         found.threads = found.blocks * self.launch.threads_per_block
         if self.blocks is not None:
@@ -327,7 +366,7 @@ class Run:
         return found
 
     def _summed(self, name: str, columns: int) -> np.ndarray:
-        return sum(thread.buffers[name].view(np.int64) for thread in self.threads).reshape(-1, columns)
+        return sum(each.buffers[name].view(np.int64) for each in self.contexts).reshape(-1, columns)
 
 
 def shared_memory_bytes(program: Program, launch: LaunchConfig) -> int:

@@ -15,9 +15,16 @@ _ADVICE = {
         "must reach the same __syncthreads() / cuda.syncthreads(): move it out of the if, or out of the loop that some "
         "leave early."
     ),
-    "deadlock": (
-        "No warp of the block can go on: all that are left wait at barriers, but not at the same one. "
-        "Let every thread of the block pass the same barriers in the same order."
+    "barrier/count": (
+        "A barrier is for a number of threads that is a multiple of 32, at least 32 and at most the threads of the block "
+        "(rounded up to whole warps). Pass such a number."
+    ),
+    "barrier/mixed": (
+        "Threads arrive at one barrier with different numbers of threads to wait for. Give a barrier one number, or "
+        "let each group of warps use a barrier of its own (1 to 15)."
+    ),
+    "barrier/two": (
+        "Threads of one warp wait at two different barriers at once. Let all threads of a warp use the same barrier."
     ),
     "warp-sync": (
         "A warp operation named lanes in its mask that do not take part in it. The mask must hold exactly the lanes "
@@ -41,7 +48,7 @@ def make_fault(
     Parameters
     ----------
     kind : str
-        One of the fault kinds, or ``trap`` or ``assert``.
+        One of the fault kinds, or ``trap`` or ``assert``; what follows a slash tells cases apart.
     instruction : int
         Index of the instruction.
     block, thread : int
@@ -53,12 +60,14 @@ def make_fault(
     location = source.location
     at_block = position(block, launch.grid)
     at_thread = None if thread is None else position(thread, launch.block)
-    where = _place(program, instruction)
+    where = place(program, instruction)
     who = f"block {at_block}" if at_thread is None else f"block {at_block}, thread {at_thread}"
+    message = message or _ADVICE[kind]
+    kind = kind.partition("/")[0]
     return KernelFault(
         Fault(
             kind=kind,
-            message=f"{kind} in kernel {kernel_name(program)} at {where} ({who}): {message or _ADVICE[kind]}",
+            message=f"{kind} in kernel {kernel_name(program)} at {where} ({who}): {message}",
             file=None if location is None else location.file,
             line=None if location is None else location.line,
             block=at_block,
@@ -88,15 +97,15 @@ def time_limit_error(
     """
     where = ""
     if instruction >= 0:
-        where = f" at {_place(program, instruction)} (block {position(block, launch.grid)}, warp {warp})"
+        where = f" at {place(program, instruction)} (block {position(block, launch.grid)}, warp {warp})"
     return TimeLimitError(
         f"The kernel {kernel_name(program)} did not end within {limit_s:g} s and was stopped{where}. Look for a loop "
-        f"that never ends; if it only needs longer, raise the time limit or launch fewer blocks. A loop in which lanes of "
-        f"one warp wait for each other, such as a spin lock, does not end here, although it does on a GPU since Volta."
+        f"that never ends; if it only needs longer, raise the time limit or launch fewer blocks."
     )
 
 
-def _place(program: Program, instruction: int) -> str:
+def place(program: Program, instruction: int) -> str:
+    """Where an instruction stands in the source."""
     source = program.function.instructions[instruction]
     if source.location is None:
         return f"PTX line {source.span.line}"

@@ -308,6 +308,12 @@ class Builder:
         """Number of set bits."""
         return self.intrinsic("llvm.ctpop", a)
 
+    def reduce(self, operation: str, vector: Value) -> Value:
+        """All lanes combined by ``add``, ``and``, ``or``, ``xor``, ``umin``, ``umax``, ``smin`` or ``smax``."""
+        name = f"llvm.vector.reduce.{operation}.{mangled(vector.type, vector.lanes)}"
+        self.declare(name, vector.type, type_text(vector.type, vector.lanes))
+        return self.assign(vector.type, 1, f"call {vector.type} @{name}({vector.ir})")
+
     # Memory
 
     def offset(self, pointer: Value, distance: Value | int) -> Value:

@@ -1,8 +1,8 @@
 """Where compiled code finds things: the context of an OS thread and the frame of a warp.
 
 The context is an array of 64-bit words that Python fills before a run and reads after it; each OS thread that runs blocks
-has its own. The frame of a warp holds what must outlive a return at a barrier: where to resume, which lanes wait at which
-basic block, and the registers.
+has its own, one for each block in flight. The frame of a warp holds what must outlive a return at a barrier: where to resume,
+which lanes wait at which basic block, and the registers.
 """
 
 from __future__ import annotations
@@ -24,29 +24,43 @@ _CONTEXT = (
     "l1", "caches", "memos",
     # Code
     "fast", "general",
+    # For the general variant, by basic block: its first instruction and the fault of lanes stuck there; `meeting.passes`
+    "block_table", "passes", "flow_blocks",
     # What the check knows (`checking`); 0 in all other runs
     "check",
     # State
     "in_block", "warp", "block", "ctaid.x", "ctaid.y", "ctaid.z", "epoch",
     "l1_version", "l1_version.1", "l1_version.2", "l1_version.3",
-    "warp_local", "blocks_run", "clock", "turn", "frame_clear", "dynamic_shared",
+    "warp_local", "blocks_run", "moved", "progress", "clock", "turn", "frame_clear", "dynamic_shared",
     # The fault
     "fault_kind", "fault_instruction", "fault_lane", "fault_address", "fault_block", "fault_warp", "fault_extra",
 )  # fmt: skip
 SLOTS = {name: index for index, name in enumerate(_CONTEXT)}
-ARRIVED = len(SLOTS)  # two words for each barrier: threads arrived, of them with a true predicate
-RELEASED = ARRIVED + 2 * BARRIERS  # the same, of the last release
-CONTEXT_WORDS = RELEASED + 2 * BARRIERS
+# Four words for each barrier: threads arrived, of them with a true predicate, what counts towards the number of threads that
+# it waits for, and that number plus 1 (1 without a number, 0 if nobody has arrived).
+BARRIER_WORDS = ("threads", "holding", "credit", "expected")
+BARRIER_BYTES = 8 * len(BARRIER_WORDS)
+ARRIVED = len(SLOTS)
+CONTEXT_WORDS = ARRIVED + len(BARRIER_WORDS) * BARRIERS
 
-# Words of 8 bytes at the start of a frame; then one i32 for each basic block (waiting lanes), then registers.
-FRAME = {
-    name: index for index, name in enumerate(("resume", "status", "barrier", "active", "mode", "mask", "bail", "index"))
-}
+# Words of 8 bytes at the start of a frame. Then, for the general variant, the block at which each lane waits and the lanes
+# that it waits for; then, for the fast one, one i32 for each basic block (waiting lanes); then registers.
+_FRAME = (
+    "resume", "status", "barrier", "active", "mode", "mask", "bail", "index", "budget", "arrived", "opened", "threads",
+    "holding", "last_yield",
+    # Masks of the general variant
+    "ready", "blocked", "parked", "granted", "awaited", "recheck",
+)  # fmt: skip
+FRAME = {name: index for index, name in enumerate(_FRAME)}
 REGISTER_BYTES = WARP * 8
-FRAME_HEADER_BYTES = 64
+FRAME_AT = 192
+FRAME_WANTED = FRAME_AT + 4 * WARP
+FRAME_HEADER_BYTES = FRAME_WANTED + 4 * WARP
 
-# Return values of a warp and of the driver
-DONE, WAIT, FAULT, BAIL, STOP = range(5)
+# Return values of a warp and of the driver (`YIELD`: no warp of the block got further)
+DONE, WAIT, FAULT, BAIL, STOP, YIELD = range(6)
+# Resume point of the general variant that runs the lanes that are ready; 0 is the start of the kernel
+DISPATCH = -1
 # Status of a warp
 READY, WAITING, FINISHED = range(3)
 
@@ -58,7 +72,12 @@ FAULT_KINDS = {
     5: "warp-sync",
     6: "trap",
     7: "call",
+    8: "barrier/count",
+    9: "barrier/mixed",
+    10: "barrier/two",
 }
+
+FAULT_CODES = {kind: code for code, kind in FAULT_KINDS.items()}
 
 # Bits of the `info` word of a memory access: size in bytes, flags, elements per lane, instruction index above.
 STORE = 1 << 8

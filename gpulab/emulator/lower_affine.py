@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from gpulab.emulator.intervals import BOUNDED_OPCODES, bounds_of
 from gpulab.emulator.ir import Builder, Value, bits_of, constant
-from gpulab.emulator.lower_control import bail_unless
+from gpulab.emulator.lower_pause import bail_unless
 from gpulab.emulator.lower_table import ELEMENTS
 from gpulab.emulator.lower_values import Affine, State
 from gpulab.emulator.shapes import VECTOR, is_sign_mask, is_sign_shift

@@ -43,6 +43,7 @@ def _run(state: State, access: Access, values: list[Value], old: Value) -> None:
     b = state.b
     resolve(state, access)
     count_request(state, access)
+    element = int_of(access.element)
     step = bits_of(access.element) // 8
     places = [b.variable(value) for value in values]
     with b.bits(access.on) as lane:
@@ -51,7 +52,10 @@ def _run(state: State, access: Access, values: list[Value], old: Value) -> None:
         pointer = b.cast("inttoptr", host, "ptr")
         arguments = [b.load(access.element, b.offset(place, b.mul(wide, step))) for place in places]
         found = _apply(state, access, pointer, arguments)
-        b.store(b.bitcast(found, int_of(access.element)), b.offset(old, b.mul(wide, step)))
+        if state.program.spins:
+            before, now = b.bitcast(found, element), b.load(element, pointer)
+            state.note_progress(b.compare("ne", before, now))
+        b.store(b.bitcast(found, element), b.offset(old, b.mul(wide, step)))
 
 
 def _apply(state: State, access: Access, pointer: Value, arguments: list[Value]) -> Value:

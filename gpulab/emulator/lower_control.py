@@ -1,97 +1,13 @@
-"""Control flow of a warp: masks, branches, barriers, counting of blocks, bail-outs and faults.
-
-At run time a warp has an *active* mask and, for each basic block, the mask of lanes that wait there. A transition adds
-lanes to blocks and then runs the lowest-ranked block at which lanes wait; what can be known before (`Plan.waiting`) is not
-tested.
-"""
+"""The end of a basic block, counting, and faults."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from gpulab.emulator import layout
-from gpulab.emulator.frontier import members
 from gpulab.emulator.ir import Value, constant
-from gpulab.emulator.layout import frame_put, register_offset
+from gpulab.emulator.lower_schedule import jump, leave, part
 from gpulab.emulator.lower_values import State
-from gpulab.emulator.native_address import record_fault, record_place
-from gpulab.emulator.shapes import VECTOR
-from gpulab.ptx.cfg import branch_targets, live_before
-
-
-def block_label(rank: int) -> str:
-    """Where a block begins, its active lanes known."""
-    return f"block{rank}"
-
-
-def take_label(rank: int) -> str:
-    """Where a block is entered by the lanes that wait at it."""
-    return f"take{rank}"
-
-
-# ---- transitions
-
-
-def jump(state: State, target: int) -> None:
-    """All active lanes go to one block."""
-    b, waiting = state.b, _waiting_after(state)
-    _check_stop(state, (target,))
-    before = [rank for rank in members(waiting) if rank <= target]
-    if not before:
-        b.br(block_label(target))
-        return
-    _add_waiting(state, target, b.load("i32", state.active))
-    if before[0] == target:
-        b.br(take_label(target))
-    else:
-        dispatch(state, waiting | 1 << target)
-
-
-def part(state: State, goals: list[tuple[int, Value]]) -> None:
-    """Active lanes go to several blocks (rank, mask); lanes in none of the masks have exited."""
-    possible = _waiting_after(state)
-    _check_stop(state, [rank for rank, _ in goals])
-    for rank, mask in goals:
-        _add_waiting(state, rank, mask)
-        possible |= 1 << rank
-    dispatch(state, possible)
-
-
-def dispatch(state: State, possible: int) -> None:
-    """Run the lowest block at which lanes wait; the warp is done if there is none."""
-    b = state.b
-    for rank in members(possible):
-        after = b.fresh("try")
-        b.cond(b.is_("ne", b.load("i32", state.waiting[rank]), 0), take_label(rank), after)
-        b.label(after)
-    b.ret(constant("i32", layout.DONE))
-
-
-def _waiting_after(state: State) -> int:
-    """Blocks at which lanes may wait when the current block ends."""
-    waiting = state.plan.waiting[state.block.rank]
-    if state.program.forms[state.block.stop - 1].kind == "barrier":
-        waiting &= sum(1 << block.rank for block in state.program.graph.blocks if block.exits_only)
-    return waiting
-
-
-def _add_waiting(state: State, rank: int, mask: Value) -> None:
-    place = state.waiting[rank]
-    state.b.store(state.b.or_(state.b.load("i32", place), mask), place)
-
-
-def _check_stop(state: State, targets: Iterable[int]) -> None:
-    """At jumps back, see whether the launch is to stop."""
-    if all(target > state.block.rank for target in targets):
-        return
-    b = state.b
-    pointer = state.constant_get("stop", "ptr")
-    stop = b.assign("i64", 1, f"load atomic i64, {pointer.ir} monotonic, align 8")
-    with b.if_(b.is_("ne", stop, 0)):
-        record_place(b, state.context, constant("i64", state.index))
-        b.ret(constant("i32", layout.STOP))
-        b.label(b.fresh("dead"))
-
+from gpulab.emulator.native_address import record_fault
+from gpulab.ptx.cfg import branch_targets
 
 # ---- the end of a block
 
@@ -102,17 +18,17 @@ def end_block(state: State) -> None:
     state.index = block.stop - 1
     last = state.instruction
     if last.opcode in ("bra", "brx", "ret", "exit"):
-        _leave(state, last.opcode)
+        _branch(state, last.opcode)
     elif block.successors:
         jump(state, block.successors[-1])
     else:
-        dispatch(state, _waiting_after(state))
+        leave(state)
 
 
-def _leave(state: State, opcode: str) -> None:
+def _branch(state: State, opcode: str) -> None:
     b, block, guard = state.b, state.block, state.instruction.guard
     if opcode == "brx":
-        _leave_by_table(state)
+        _branch_by_table(state)
         return
     targets = (
         [_rank_of(state, index) for index in branch_targets(state.program.function, state.instruction)]
@@ -120,7 +36,7 @@ def _leave(state: State, opcode: str) -> None:
         else []
     )
     if guard is None:
-        jump(state, targets[0]) if targets else dispatch(state, _waiting_after(state))
+        jump(state, targets[0]) if targets else leave(state)
         return
     fall = block.successors[-1]
     condition = guard_value(state)
@@ -130,7 +46,7 @@ def _leave(state: State, opcode: str) -> None:
         yes, no = b.fresh("taken"), b.fresh("fall")
         b.cond(condition, yes, no)
         b.label(yes)
-        jump(state, targets[0]) if targets else dispatch(state, _waiting_after(state))
+        jump(state, targets[0]) if targets else leave(state)
         b.label(no)
         jump(state, fall)
         return
@@ -146,7 +62,7 @@ def _rank_of(state: State, index: int) -> int:
     return next(block.rank for block in state.program.graph.blocks if block.start == index)
 
 
-def _leave_by_table(state: State) -> None:
+def _branch_by_table(state: State) -> None:
     """``brx.idx``: each lane goes to the target that its index names; an index behind the list takes the last."""
     b, block = state.b, state.block
     active = b.load("i32", state.active)
@@ -183,7 +99,9 @@ def guard_value(state: State) -> Value:
 def count_block(state: State) -> None:
     """Count an entry of the current block and its active lanes."""
     if state.uses_clock:
-        layout.put(state.b, state.context, "clock", state.b.add(state.get("clock"), 1))
+        layout.put(
+            state.b, state.context, "clock", state.b.add(state.get("clock"), state.block.stop - state.block.start)
+        )
     if not state.count:
         return
     b = state.b
@@ -228,92 +146,3 @@ def fault_if(state: State, condition: Value, kind: str, lanes: Value) -> None:
     with b.if_(condition):
         fault(state, kind, lanes)
         b.label(b.fresh("dead"))
-
-
-def bail_unless(state: State, condition: Value) -> None:
-    """Leave for the general variant, at the start of the current instruction, unless a scalar condition holds."""
-    b = state.b
-    assert not state.plan.general
-    point = state.index
-    if state.bail_label is None:
-        state.bail_label = b.fresh("bail")
-        state.bail_points.append(point)
-    after = b.fresh("holds")
-    b.cond(condition, after, state.bail_label)
-    b.label(after)
-
-
-def emit_bail(state: State) -> None:
-    """The code behind `bail_unless` of the current instruction, if it was used."""
-    if state.bail_label is None:
-        return
-    b = state.b
-    after = b.fresh("after")
-    b.br(after)
-    b.label(state.bail_label)
-    save(state, live_at(state, state.index), members(state.plan.waiting[state.block.rank]))
-    frame_put(b, state.frame, "resume", constant("i32", bail_resume(state, state.index)))
-    frame_put(b, state.frame, "bail", constant("i32", 1))
-    b.ret(constant("i32", layout.BAIL))
-    b.label(after)
-    state.bail_label = None
-
-
-def bail_resume(state: State, index: int) -> int:
-    """Number of the resume point before an instruction."""
-    return 1 + len(state.program.graph.blocks) + index
-
-
-def live_at(state: State, index: int) -> set[str]:
-    """Registers whose value before an instruction of the current block may still be read."""
-    program, block = state.program, state.block
-    live = live_before(program.function, program.forms, program.graph, block, index)
-    for rank in members(state.plan.waiting[block.rank]):
-        live |= program.graph.blocks[rank].live_in
-    return live
-
-
-# ---- frames
-
-
-def mask_place(state: State, rank: int) -> Value:
-    """Where a frame keeps the lanes that wait at a block."""
-    return state.b.offset(state.frame, layout.FRAME_HEADER_BYTES + 4 * rank)
-
-
-def save(state: State, names: Iterable[str], ranks: Iterable[int]) -> None:
-    """Put registers, the active mask and the masks of some blocks into the frame."""
-    b = state.b
-    frame_put(b, state.frame, "active", b.load("i32", state.active))
-    for rank in ranks:
-        b.store(b.load("i32", state.waiting[rank]), mask_place(state, rank))
-    for name in sorted(names):
-        variable = state.variables[name]
-        place = b.offset(state.frame, register_offset(len(state.waiting), state.slots[name]))
-        value = b.load(variable.element, variable.base, layout.WARP if variable.shape is VECTOR else 1)
-        # Predicates are kept as lane masks, whatever their shape.
-        b.store(b.mask_word(value) if variable.element == "i1" else value, place)
-        for number, stride in enumerate(variable.strides, 1):
-            if isinstance(stride, Value):
-                b.store(b.load(variable.element, stride), b.offset(place, 8 * number))
-
-
-def restore(state: State, names: Iterable[str], ranks: Iterable[int]) -> None:
-    """Take them back."""
-    b = state.b
-    b.store(layout.frame_get(b, state.frame, "active"), state.active)
-    for rank in ranks:
-        b.store(b.load("i32", mask_place(state, rank)), state.waiting[rank])
-    for name in sorted(names):
-        variable = state.variables[name]
-        place = b.offset(state.frame, register_offset(len(state.waiting), state.slots[name]))
-        lanes = layout.WARP if variable.shape is VECTOR else 1
-        if variable.element == "i1":
-            word = b.load("i32", place)
-            value = b.mask_vector(word) if lanes > 1 else b.is_("ne", word, 0)
-        else:
-            value = b.load(variable.element, place, lanes)
-        b.store(value, variable.base)
-        for number, stride in enumerate(variable.strides, 1):
-            if isinstance(stride, Value):
-                b.store(b.load(variable.element, b.offset(place, 8 * number)), stride)

@@ -1,33 +1,23 @@
 """A program to the native function of a warp: ``i32 warp(context, frame)``.
 
-It begins at the entry block, or where the frame says (behind a barrier; in the general variant also in the middle of a block,
-where the fast variant bailed out), and returns when the warp is finished, waits at a barrier, bails out, faults or is told to
-stop.
+It begins at the entry block, or where the frame says (behind a barrier, at a loop that waits; in the general variant also in
+the middle of a block, where the fast variant bailed out), and returns when the warp is finished, waits at a barrier, yields,
+bails out, faults or is told to stop.
 """
 
 from __future__ import annotations
 
 from gpulab.emulator import layout, lower_approx, lower_atomics, lower_compare, lower_memory, lower_warp
 from gpulab.emulator.checking import hooks
-from gpulab.emulator.frontier import members
 from gpulab.emulator.ir import Builder, IrModule, constant, constants
 from gpulab.emulator.lower_affine import lower_affine, lower_constant
-from gpulab.emulator.lower_barrier import lower_barrier
-from gpulab.emulator.lower_control import (
-    bail_resume,
-    block_label,
-    count_block,
-    count_on,
-    emit_bail,
-    end_block,
-    guard_value,
-    live_at,
-    register_offset,
-    restore,
-    take_label,
-)
+from gpulab.emulator.lower_barrier import lower_barrier, lower_release
+from gpulab.emulator.lower_control import count_block, count_on, end_block, guard_value
 from gpulab.emulator.lower_frames import note_depth
+from gpulab.emulator.lower_meet import check_passing, lower_meet
 from gpulab.emulator.lower_other import carry, uses_carry
+from gpulab.emulator.lower_pause import bail_resume, emit_bail, live_at, restore
+from gpulab.emulator.lower_schedule import block_label, general_dispatch, resume_yields, take_label
 from gpulab.emulator.lower_table import STATEFUL, pure_function
 from gpulab.emulator.lower_values import State
 from gpulab.emulator.program import Program
@@ -84,6 +74,10 @@ def lower_kernel(
     for block in program.graph.blocks:
         state.block = block
         _lower_block(state, cases, bail_points)
+    if plan.general:
+        general_dispatch(state, cases)
+        lower_release(state)
+    resume_yields(state, cases)
     b.label("nowhere")
     b.emit("unreachable")
     b.label(state.fault_label)
@@ -102,17 +96,23 @@ def lower_kernel(
 
 def _lower_block(state: State, cases: list[tuple[int, str]], bail_points: tuple[int, ...]) -> None:
     b, block = state.b, state.block
-    b.label(take_label(block.rank))
-    b.store(b.load("i32", state.waiting[block.rank]), state.active)
-    b.store(constant("i32", 0), state.waiting[block.rank])
-    b.br(block_label(block.rank))
+    if not state.plan.general:
+        b.label(take_label(block.rank))
+        b.store(b.load("i32", state.waiting[block.rank]), state.active)
+        b.store(constant("i32", 0), state.waiting[block.rank])
+        b.br(block_label(block.rank))
     b.label(block_label(block.rank))
-    state.index = block.start
-    count_block(state)
     points = set(bail_points)
+    state.index = block.start
+    if block.meets:
+        if block.start in points:
+            _resume_point(state, cases)
+        lower_meet(state)
+    check_passing(state)
+    count_block(state)
     for index in range(block.start, block.stop):
         state.index = index
-        if index in points:
+        if index in points and not (block.meets and index == block.start):
             _resume_point(state, cases)
         if state.program.forms[index].kind == "barrier":
             lower_barrier(state, cases)
@@ -128,7 +128,7 @@ def _resume_point(state: State, cases: list[tuple[int, str]]) -> None:
     here, entry = b.fresh("at"), b.fresh("resume")
     b.br(here)
     b.label(entry)
-    restore(state, live_at(state, index), members(state.plan.waiting[state.block.rank]))
+    restore(state, live_at(state, index))
     b.br(here)
     b.label(here)
     cases.append((bail_resume(state, index), entry))
@@ -148,7 +148,7 @@ def _convert_entry(state: State, fast: Plan, bail_points: tuple[int, ...]) -> No
             # Predicates are kept as lane masks in both variants.
             if shape is VECTOR or variable.element == "i1":
                 continue
-            place = b.offset(state.frame, register_offset(len(state.waiting), state.slots[name]))
+            place = b.offset(state.frame, layout.register_offset(len(state.program.graph.blocks), state.slots[name]))
             value = b.widen(b.load(variable.element, place))
             for number, (stride, factor) in enumerate(zip(shape, factors, strict=True), 1):
                 if stride == DYNAMIC:

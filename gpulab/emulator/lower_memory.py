@@ -59,6 +59,7 @@ def store(state: State) -> None:
     sources = list(source.elements) if isinstance(source, Group) else [source]
     access = make_access(state, target, layout.STORE)
     values = [state.value(each, state.form.type or "") for each in sources]
+    state.note_store(access.space, access.on)
     if state.guard is None:
         _store_elements(state, access, values)
         return

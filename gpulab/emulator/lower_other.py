@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpulab.emulator.ir import Builder, Value, constant
+from gpulab.emulator.layout import put
 from gpulab.emulator.lower_affine import add_cvta
 from gpulab.emulator.lower_control import fault_if
 from gpulab.emulator.lower_integer import high_half, signed
@@ -15,9 +16,20 @@ from gpulab.ptx.types import TYPE_BYTES
 from gpulab.ptx.types import bits_of as type_bits
 
 
-@lowers("membar", "fence", "prefetch", "prefetchu", "nanosleep", "pmevent")
+@lowers("membar", "fence", "prefetch", "prefetchu", "pmevent")
 def nothing(state: State) -> None:
-    """Memory is sequentially consistent here, and time is not."""
+    """Memory is sequentially consistent here, and there are no caches to fill."""
+
+
+@lowers("nanosleep")
+def sleep(state: State) -> None:
+    """As many ticks of the clock as the lane that sleeps longest."""
+    if not state.uses_clock:
+        return
+    b = state.b
+    duration = b.widen(state.value(state.instruction.operands[0], "u32"))
+    longest = b.reduce("umax", b.select(b.mask_vector(state.on()), duration, constant("i32", 0)))
+    put(b, state.context, "clock", b.add(state.get("clock"), b.resize(longest, "i64")))
 
 
 @lowers("mov")
@@ -138,6 +150,7 @@ def call(state: State) -> None:
         pattern = state.value(argument, f"b{8 * TYPE_BYTES[state.program.function.registers[argument.name]]}")
         b.store(b.widen(b.resize(pattern, "i64")), b.offset(place, 256 * number))
     with b.if_(b.is_("ne", on, 0)):
+        state.note_progress()
         function = state.constant_get("print", "ptr")
         listed = f"{state.context.ir}, i64 {state.index}, {on.ir}, {place.ir}"
         failed = b.assign("i32", 1, f"call i32 {function.text}({listed})")

@@ -78,7 +78,8 @@ class State:
         self.context = builder.argument("context", "ptr")
         self.frame = builder.argument("frame", "ptr")
         self.active = builder.alloca("i32")
-        self.waiting = [builder.alloca("i32") for _ in program.graph.blocks]
+        # Of the fast variant; the general one keeps the block of each lane in the frame.
+        self.waiting = [] if plan.general else [builder.alloca("i32") for _ in program.graph.blocks]
         self.buffers = {name: builder.alloca("i64", layout.WARP) for name in ("addresses", "hosts")}
         self.buffers["values"] = builder.alloca("i64", layout.WARP, 2)
         names = list(dict.fromkeys([*program.function.registers, CARRY]))
@@ -92,6 +93,7 @@ class State:
         self.bail_points: list[int] = []
         self.bail_label: str | None = None
         self.lazy_nans = lazy_nan_registers(program)
+        self.yields: set[int] = set()
         self.uses_clock = "%clock" in program.module.text or "%globaltimer" in program.module.text
 
     def _variable(self, name: str) -> Variable:
@@ -129,6 +131,19 @@ class State:
     def constant_get(self, name: str, element: str = "i64") -> Value:
         """A word of the context that never changes while the warp runs."""
         return self.b.load(element, layout.slot(self.b, self.context, name), note=", !invariant.load !0")
+
+    def note_progress(self, happened: Value | None = None) -> None:
+        """Something happened (if a scalar condition holds) that a thread might wait for."""
+        if self.program.spins:
+            now = constant("i64", 1)
+            if happened is not None:
+                now = self.b.or_(self.get("progress"), self.b.resize(happened, "i64"))
+            layout.put(self.b, self.context, "progress", now)
+
+    def note_store(self, space: str, on: Value) -> None:
+        """A store may be what a thread waits for, unless it goes to a lane's own memory."""
+        if space not in ("local", "call"):
+            self.note_progress(self.b.is_("ne", on, 0))
 
     def on(self) -> Value:
         """Mask of the lanes that are active and whose guard holds."""
@@ -285,6 +300,8 @@ class State:
             return self.constant_get("warps", "i32")
         if name in ("%clock", "%clock64", "%globaltimer", "%clock_hi", "%globaltimer_lo", "%globaltimer_hi"):
             clock = self.get("clock")
+            # Who reads a clock may wait for it.
+            self.note_progress()
             return self.b.lshr(clock, 32) if name.endswith("_hi") else clock
         if name in ("%nsmid", "%cluster_nctarank") or name.startswith("%cluster_nctaid."):
             return constant("i32", 1)

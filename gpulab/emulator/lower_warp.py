@@ -4,47 +4,23 @@ from __future__ import annotations
 
 from gpulab.emulator import layout
 from gpulab.emulator.checking import hooks
-from gpulab.emulator.frontier import members
 from gpulab.emulator.ir import Value, constant, constants, lane_numbers
-from gpulab.emulator.lower_control import fault_if
+from gpulab.emulator.lower_schedule import live_lanes
 from gpulab.emulator.lower_table import lowers
 from gpulab.emulator.lower_values import State
 from gpulab.ptx.syntax import Immediate, Pair
 
-LANE_BITS = constants("i32", [1 << lane for lane in range(32)])
-
-
-def live_lanes(state: State) -> Value:
-    """Lanes that have not exited: active ones and those that wait at a block that does more than exit."""
-    b, blocks = state.b, state.program.graph.blocks
-    live = b.load("i32", state.active)
-    for rank in members(state.plan.waiting[state.block.rank]):
-        if not blocks[rank].exits_only:
-            live = b.or_(live, b.load("i32", state.waiting[rank]))
-    return live
-
 
 def member_mask(state: State, position: int) -> Value:
-    """The member mask, checked: every live lane in it is here, and every lane here is in it."""
-    b = state.b
-    mask, on = state.value(state.instruction.operands[position], "u32"), state.on()
-    absent = b.and_(live_lanes(state), b.not_(on))
-    if mask.lanes == 1:
-        names_absent = b.is_("ne", b.and_(mask, absent), 0)
-        wrong = b.select(names_absent, on, b.and_(on, b.not_(mask)))
-        fault_if(state, b.is_("ne", wrong, 0), "warp-sync", wrong)
-        hooks.warp_sync(state, mask, live_lanes(state))
-        return mask
-    alone = b.is_("eq", b.and_(mask, LANE_BITS), 0)
-    wrong_lanes = b.and_(b.mask_word(b.or_(b.is_("ne", b.and_(mask, absent), 0), alone)), on)
-    fault_if(state, b.is_("ne", wrong_lanes, 0), "warp-sync", wrong_lanes)
+    """The member mask; `lower_meet` has seen to it that every live lane in it is here, and every lane here is in it."""
+    mask = state.value(state.instruction.operands[position], "u32")
     hooks.warp_sync(state, mask, live_lanes(state))
     return mask
 
 
 @lowers("bar", "barrier")
 def synchronize(state: State) -> None:
-    """``bar.warp.sync``: nothing but the check, as the lanes of a warp run in lockstep."""
+    """``bar.warp.sync``: `lower_meet` has done all there is to do, as the lanes of a warp run in lockstep."""
     member_mask(state, 0)
 
 
@@ -121,10 +97,7 @@ def _extreme(operation: str, type_name: str) -> tuple[str, int]:
 
 def _reduced(state: State, name: str, identity: int, values: Value, lanes: Value) -> Value:
     b = state.b
-    kept = b.select(b.mask_vector(lanes), values, constant("i32", identity, 32))
-    full = f"llvm.vector.reduce.{name}.v32i32"
-    b.declare(full, "i32", "<32 x i32>")
-    return b.assign("i32", 1, f"call i32 @{full}({kept.ir})")
+    return b.reduce(name, b.select(b.mask_vector(lanes), values, constant("i32", identity, 32)))
 
 
 @lowers("elect")

@@ -16,11 +16,11 @@ def helpers() -> jit.Code:
 
 def _make() -> jit.Source:
     # Loaded only where something must be compiled.
-    from gpulab.emulator import native_address, native_calls, native_count, native_driver, native_move
+    from gpulab.emulator import native_address, native_calls, native_count, native_driver, native_move, native_waiting
     from gpulab.emulator.ir import IrModule
 
     module, names = IrModule(), ()
-    for part in (native_address, native_calls, native_move, native_count, native_driver):
+    for part in (native_address, native_calls, native_move, native_count, native_waiting, native_driver):
         names += part.define(module)
     return jit.Source(module.text(), names)
 

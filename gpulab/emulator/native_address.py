@@ -8,13 +8,12 @@ is loaded or stored here, so a faulting instruction has no effect.
 from __future__ import annotations
 
 from gpulab.emulator.ir import Builder, IrModule, Value, constant
-from gpulab.emulator.layout import FAULT_KINDS, INSTRUCTION_SHIFT, STORE, WARP, get, put
+from gpulab.emulator.layout import FAULT_CODES, INSTRUCTION_SHIFT, STORE, WARP, get, put
 from gpulab.emulator.memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS
 
 SPACES = ("global", "shared", "local", "generic", "param")
 _PARAMETERS = (("context", "ptr"), ("addresses", "ptr"), ("hosts", "ptr"), ("mask", "i32"), ("info", "i64"))
 _ROW_BYTES = 64
-_CODES = {kind: code for code, kind in FAULT_KINDS.items()}
 
 
 def define(module: IrModule) -> tuple[str, ...]:
@@ -41,9 +40,11 @@ def row_place(name: str) -> int:
     return 8 * ("base", "delta", "room", "store_room", "read", "written").index(name)
 
 
-def record_fault(b: Builder, context: Value, kind: str, instruction: Value, lane: Value, address: Value) -> None:
-    """Write a fault into the context."""
-    put(b, context, "fault_kind", constant("i64", _CODES[kind]))
+def record_fault(
+    b: Builder, context: Value, kind: str | Value, instruction: Value, lane: Value, address: Value
+) -> None:
+    """Write a fault into the context; its kind is a name or a code."""
+    put(b, context, "fault_kind", constant("i64", FAULT_CODES[kind]) if isinstance(kind, str) else kind)
     put(b, context, "fault_lane", lane)
     put(b, context, "fault_address", address)
     record_place(b, context, instruction)

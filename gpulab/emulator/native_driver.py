@@ -1,19 +1,20 @@
 """The native driver: runs blocks, and the warps of each block in turn, until the launch is done or something stops it.
 
 One call of ``drive(context)`` serves one OS thread. Blocks are taken from a counter that all OS threads of the launch
-share. The warps of a block run in order, each until it returns: finished, waiting at a barrier, in need of the general
-variant, faulting, or stopped. All state is in the context and the frames, so a driver that returned `BAIL` because the
-general variant was not compiled yet goes on where it was when it is called again.
+share. The warps of a block run in order, each until it returns: finished, waiting at a barrier, yielding, in need of the
+general variant, faulting, or stopped. All state is in the context and the frames, so a driver that returned `BAIL` because
+the general variant was not compiled yet goes on where it was when it is called again; so does one that returned `YIELD`
+because in a whole round no warp of its block got any further.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 from gpulab.emulator import layout, native_touch
 from gpulab.emulator.ir import Builder, IrModule, Value, constant
 from gpulab.emulator.layout import frame_get, frame_put, get, put
 from gpulab.emulator.native_address import record_fault
+from gpulab.emulator.native_waiting import barrier_place, barrier_word, each_frame, frame_of
+from gpulab.emulator.program import SPIN_BUDGET
 
 
 def define(module: IrModule) -> tuple[str, ...]:
@@ -29,7 +30,7 @@ def define(module: IrModule) -> tuple[str, ...]:
     b.br(rounds)
     b.label(rounds)
     _run_warps(b, context, result, out)
-    _release_barrier(b, context, result, rounds, blocks, out)
+    _end_round(b, context, result, rounds, blocks, out)
     b.label(out)
     b.ret(b.load("i32", result))
     b.finish()
@@ -116,29 +117,26 @@ def _clear_local(b: Builder, context: Value, lanes: Value) -> None:
 
 def _enter_block(b: Builder, context: Value) -> None:
     put(b, context, "blocks_run", b.add(get(b, context, "blocks_run"), 1))
-    put(b, context, "in_block", constant("i64", 1))
-    put(b, context, "warp", constant("i64", 0))
+    for name in ("in_block", "progress"):
+        put(b, context, name, constant("i64", 1))
+    for name in ("warp", "moved", "clock"):
+        put(b, context, name, constant("i64", 0))
     native_touch.advance_epoch(b, context)
     _clear(b, get(b, context, "shared", "ptr"), get(b, context, "shared_bytes"))
     warps, threads = get(b, context, "warps"), get(b, context, "threads")
     _clear_local(b, context, b.mul(warps, layout.WARP))
-    _clear(b, b.offset(context, 8 * layout.ARRIVED), constant("i64", 32 * layout.BARRIERS))
+    _clear(b, b.offset(context, 8 * layout.ARRIVED), constant("i64", layout.BARRIER_BYTES * layout.BARRIERS))
     index = b.variable(constant("i64", 0))
-    with b.loop() as leave:
+    for frame in each_frame(b, context):
         warp = b.load("i64", index)
-        b.go_if(b.compare("uge", warp, warps), leave)
         b.store(b.add(warp, 1), index)
-        frame = _frame(b, context, warp)
         _clear_lines(b, frame, get(b, context, "frame_clear"))
         lanes = b.sub(threads, b.mul(warp, layout.WARP))
         some = b.resize(b.sub(b.shl(constant("i64", 1), b.and_(lanes, 63)), 1), "i32")
         mask = b.select(b.is_("uge", lanes, layout.WARP), constant("i32", -1), some)
         frame_put(b, frame, "mask", mask)
         frame_put(b, frame, "index", warp)
-
-
-def _frame(b: Builder, context: Value, warp: Value) -> Value:
-    return b.offset(get(b, context, "frames", "ptr"), b.mul(warp, get(b, context, "frame_bytes")))
+        frame_put(b, frame, "budget", constant("i64", SPIN_BUDGET))
 
 
 def _run_warps(b: Builder, context: Value, result: Value, out: str) -> None:
@@ -146,7 +144,7 @@ def _run_warps(b: Builder, context: Value, result: Value, out: str) -> None:
     with b.loop() as leave:
         warp = get(b, context, "warp")
         b.go_if(b.compare("uge", warp, get(b, context, "warps")), leave)
-        frame = _frame(b, context, warp)
+        frame = frame_of(b, context, warp)
         with b.if_(b.is_("eq", frame_get(b, frame, "status"), layout.READY)):
             local = b.mul(b.mul(warp, layout.WARP), get(b, context, "local_bytes"))
             put(b, context, "warp_local", b.add(get(b, context, "local"), local))
@@ -157,9 +155,7 @@ def _run_warps(b: Builder, context: Value, result: Value, out: str) -> None:
                 b.store(constant("i32", layout.FAULT), result)
                 b.br(out)
                 b.label(b.fresh("dead"))
-            waits = b.is_("eq", code, layout.WAIT)
-            status = b.select(waits, constant("i32", layout.WAITING), constant("i32", layout.FINISHED))
-            frame_put(b, frame, "status", status)
+            _note_end_of_run(b, context, frame, code)
         put(b, context, "warp", b.add(get(b, context, "warp"), 1))
 
 
@@ -185,44 +181,51 @@ def _lower_limit(b: Builder, context: Value) -> None:
     b.assign("i64", 1, f"atomicrmw umin {limit.ir}, {turn.ir} seq_cst")
 
 
-def _release_barrier(b: Builder, context: Value, result: Value, rounds: str, blocks: str, out: str) -> None:
-    """After all warps returned: next block, or release the barrier that all unfinished warps wait at."""
+def _note_end_of_run(b: Builder, context: Value, frame: Value, code: Value) -> None:
+    """What a warp does that returned: it is finished, waits, or yields and stays ready."""
+    yields, got_on = b.is_("eq", code, layout.YIELD), b.is_("ne", code, layout.YIELD)
+    waits = b.select(b.is_("eq", code, layout.WAIT), constant("i32", layout.WAITING), constant("i32", layout.FINISHED))
+    frame_put(b, frame, "status", b.select(yields, constant("i32", layout.READY), waits))
+    put(b, context, "moved", b.or_(get(b, context, "moved"), b.cast("zext", got_on, "i64")))
+    changed = b.variable(b.cast("zext", got_on, "i32"))
+    with b.if_(yields):
+        b.store(b.call("yield_changed", "i32", context, frame), changed)
+    put(b, context, "progress", b.or_(get(b, context, "progress"), b.resize(b.load("i32", changed), "i64")))
+
+
+def _end_round(b: Builder, context: Value, result: Value, rounds: str, blocks: str, out: str) -> None:
+    """After all warps returned: next round or next block; or open the barrier at which all unfinished warps wait."""
     put(b, context, "warp", constant("i64", 0))
-    waiting, barrier, mixed = (b.variable(constant("i64", 0)) for _ in range(3))
-    for frame in _each_waiting(b, context):
-        number = frame_get(b, frame, "barrier", "i64")
-        first = b.is_("eq", b.load("i64", waiting), 0)
-        differs = b.and_(b.compare("ne", number, b.load("i64", barrier)), b.not_(first))
-        b.store(b.or_(b.load("i64", mixed), b.cast("zext", differs, "i64")), mixed)
-        b.store(b.select(first, number, b.load("i64", barrier)), barrier)
-        b.store(b.add(b.load("i64", waiting), 1), waiting)
-    with b.if_(b.is_("eq", b.load("i64", waiting), 0)):
+    left, ready, barrier, unlike = (b.variable(constant("i64", 0)) for _ in range(4))
+    for frame in each_frame(b, context):
+        status = frame_get(b, frame, "status")
+        with b.if_(b.is_("ne", status, layout.FINISHED)):
+            number, first = frame_get(b, frame, "barrier", "i64"), b.is_("eq", b.load("i64", left), 0)
+            b.store(b.select(first, number, b.load("i64", barrier)), barrier)
+            other = b.compare("ne", number, b.load("i64", barrier))
+            # Lanes that wait for others of the warp are not at the barrier.
+            other = b.or_(other, b.is_("ne", frame_get(b, frame, "blocked"), 0))
+            b.store(b.or_(b.load("i64", unlike), b.cast("zext", other, "i64")), unlike)
+            runs = b.is_("eq", status, layout.READY)
+            b.store(b.or_(b.load("i64", ready), b.cast("zext", runs, "i64")), ready)
+            b.store(b.add(b.load("i64", left), 1), left)
+    with b.if_(b.is_("eq", b.load("i64", left), 0)):
         put(b, context, "in_block", constant("i64", 0))
         b.br(blocks)
         b.label(b.fresh("dead"))
-    with b.if_(b.is_("ne", b.load("i64", mixed), 0)):
+    moved = get(b, context, "moved")
+    put(b, context, "moved", constant("i64", 0))
+    with b.if_(b.is_("ne", b.load("i64", ready), 0)):
+        _leave_if(b, b.is_("eq", moved, 0), result, layout.YIELD, out)
+        b.br(rounds)
+        b.label(b.fresh("dead"))
+    expected = b.load("i64", barrier_word(b, barrier_place(b, context, b.load("i64", barrier)), "expected"))
+    with b.if_(b.or_(b.is_("ne", b.load("i64", unlike), 0), b.is_("ugt", expected, 1))):
         zero = constant("i64", 0)
         record_fault(b, context, "deadlock", zero, zero, zero)
         _lower_limit(b, context)
         b.store(constant("i32", layout.FAULT), result)
         b.br(out)
         b.label(b.fresh("dead"))
-    place = b.mul(b.load("i64", barrier), 16)
-    arrived = b.offset(b.offset(context, 8 * layout.ARRIVED), place)
-    released = b.offset(b.offset(context, 8 * layout.RELEASED), place)
-    b.store(b.load("i64", arrived, 2), released)
-    b.store(constant("i64", 0, 2), arrived)
-    for frame in _each_waiting(b, context):
-        frame_put(b, frame, "status", constant("i32", layout.READY))
+    b.call("barrier_open", None, context, b.load("i64", barrier))
     b.br(rounds)
-
-
-def _each_waiting(b: Builder, context: Value) -> Iterator[Value]:
-    index = b.variable(constant("i64", 0))
-    with b.loop() as leave:
-        warp = b.load("i64", index)
-        b.go_if(b.compare("uge", warp, get(b, context, "warps")), leave)
-        b.store(b.add(warp, 1), index)
-        frame = _frame(b, context, warp)
-        with b.if_(b.is_("eq", frame_get(b, frame, "status"), layout.WAITING)):
-            yield frame

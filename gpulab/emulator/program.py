@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from gpulab.emulator.meeting import is_aligned, passes
 from gpulab.emulator.memory import Memory
 from gpulab.emulator.touched import Touched
 from gpulab.errors import GpulabError, UnsupportedInstruction
@@ -21,6 +22,9 @@ from gpulab.ptx.syntax import Address, Function, Instruction, Module, Register, 
 from gpulab.ptx.types import TYPE_BYTES, is_float
 
 DYNAMIC_SHARED_ALIGN = 16
+
+SPIN_BUDGET = 32
+"""How often a warp runs loops that may wait for other threads before it gives others a turn."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,20 @@ class Program:
         """Which instructions are not the PTX's own and are not counted, shape (instructions,), bool."""
         return np.array([instruction.synthetic for instruction in self.function.instructions], bool)
 
+    @cached_property
+    def passes(self) -> np.ndarray:
+        """Which blocks lanes have passed for good, by the block they are in (`gpulab.emulator.meeting.passes`)."""
+        return passes(self.graph)
+
+    @cached_property
+    def has_plain_barriers(self) -> bool:
+        """Whether no barrier needs more than that all threads wait at it: nothing has to be counted then."""
+        return not any(
+            its_form.mode != "sync" or len(instruction.operands) > 1 or not is_aligned(instruction)
+            for instruction, its_form in zip(self.function.instructions, self.forms, strict=True)
+            if its_form.kind == "barrier"
+        )
+
     def prepare(self, memory: Memory) -> None:
         """Make the heap if the kernel may take from it: engines look at what memory there is before they run."""
         calls = (each.operands[1] for each in self.function.instructions if each.opcode == "call")
@@ -106,6 +124,8 @@ class RunOptions:
         CPU threads that the compiled engine may use.
     touched : Touched, optional
         Maps of touched sectors to go on with; those of this launch alone if None.
+    resident_blocks : int, optional
+        How many blocks may be in flight at once, as on a GPU that holds so many; no limit if None.
     """
 
     count: bool = True
@@ -113,6 +133,11 @@ class RunOptions:
     time_limit_s: float = 60.0
     threads: int | None = None
     touched: Touched | None = None
+    resident_blocks: int | None = None
+
+    def in_flight(self, program: Program, blocks: int) -> int:
+        """How many blocks of a launch of so many can help each other; 1 where a block never waits for another."""
+        return min(blocks, self.resident_blocks or blocks) if program.order_sensitive else 1
 
 
 def load(module: Module, entry: str) -> Program:

@@ -1,8 +1,7 @@
 """The interpreter that defines what PTX means: one warp instruction at a time, obvious and slow.
 
-Blocks run in linear order, and the warps of a block in turn, each until it has to wait at a barrier. A warp always runs
-the lowest-ranked basic block at which lanes of it wait, with exactly these lanes active; at its end they move on. That
-is all there is to divergence: lanes that parted meet again at the first block that all of them reach.
+`reference_schedule` says who runs when; here is what one basic block of a warp does, instruction by instruction, with the
+lanes that are active.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,9 +21,11 @@ from gpulab.emulator.builtins import BuiltInCall, CallError
 from gpulab.emulator.faults import time_limit_error
 from gpulab.emulator.memory import Memory
 from gpulab.emulator.program import Program, RunOptions
+from gpulab.emulator.reference_barrier import arrive
 from gpulab.emulator.reference_counting import Tally
+from gpulab.emulator.reference_schedule import Schedule, move_on
 from gpulab.emulator.reference_values import LANES, pure_function
-from gpulab.emulator.reference_warp import Launch, ThreadBlock, Warp
+from gpulab.emulator.reference_warp import EXITED, Launch, Warp
 from gpulab.emulator.touched import Touched
 from gpulab.errors import UnsupportedInstruction
 from gpulab.launch import LaunchConfig
@@ -35,9 +36,6 @@ from gpulab.ptx.types import TYPE_BYTES
 
 # Imported for what they enter into the table of pure functions.
 FAMILIES = (reference_integer, reference_float, reference_half, reference_compare, reference_convert)
-
-EXITED = -1
-BARRIERS = 16
 
 
 def execute(
@@ -54,100 +52,60 @@ def execute(
     shared = Launch(program, launch, np.frombuffer(parameters, np.uint8), memory, names)
     tally = Tally(len(program.forms), launch, count=options.count)
     machine = _Machine(shared, tally, time.monotonic() + options.time_limit_s, options.time_limit_s)
+    numbers = options.blocks if options.blocks is not None else range(launch.blocks)
+    schedule = Schedule(shared, tally, machine.run_basic_block, options.in_flight(program, len(numbers)))
     with np.errstate(all="ignore"):
-        for number in options.blocks if options.blocks is not None else range(launch.blocks):
-            machine.run_block(ThreadBlock(shared, number))
+        schedule.run(numbers)
     counters = tally.finish(options.touched or Touched(memory), sampled=options.blocks is not None)
     counters.leave_out(program.synthetic)
     return counters
 
 
 @dataclass(slots=True)
-class _Arrival:
-    """A warp at a barrier: which one, which instruction, which lanes, and how many of them with a true predicate."""
-
-    barrier: int
-    instruction: int
-    lanes: np.ndarray
-    holding: int
-
-
-@dataclass(slots=True)
 class _Machine:
-    """Runs the blocks of one launch."""
+    """Executes the instructions of one launch."""
 
     launch: Launch
     tally: Tally
     deadline: float
     limit_s: float
-    _waiting: dict[int, _Arrival] = field(default_factory=dict)
-
-    # ---- blocks and barriers
-
-    def run_block(self, block: ThreadBlock) -> None:
-        """Run all warps of a block to their end."""
-        self.tally.start_block()
-        warps = [Warp(block, number) for number in range(self.launch.config.warps_per_block)]
-        while True:
-            self._waiting = {}
-            for warp in warps:
-                self._run_warp(warp)
-            if not self._waiting:
-                return
-            self._release(warps)
-
-    def _run_warp(self, warp: Warp) -> None:
-        """Run a warp until it ends or waits at a barrier."""
-        while warp.number not in self._waiting and (warp.at != EXITED).any():
-            rank = int(warp.at[warp.at != EXITED].min())
-            warp.active = warp.at == rank
-            self._run_basic_block(warp, self.launch.program.graph.blocks[rank])
-
-    def _release(self, warps: list[Warp]) -> None:
-        """Open the barrier at which every unfinished warp waits."""
-        arrivals = self._waiting
-        first = min(arrivals)
-        if len({arrival.barrier for arrival in arrivals.values()}) > 1:
-            raise warps[first].fault("deadlock", arrivals[first].instruction, None)
-        threads = sum(int(arrival.lanes.sum()) for arrival in arrivals.values())
-        holding = sum(arrival.holding for arrival in arrivals.values())
-        for number, arrival in arrivals.items():
-            self._deliver(warps[number], arrival, threads, holding)
-
-    def _deliver(self, warp: Warp, arrival: _Arrival, threads: int, holding: int) -> None:
-        """Give the lanes the result of a reducing barrier."""
-        form = self.launch.program.forms[arrival.instruction]
-        if form.mode != "red":
-            return
-        result = {"popc": holding, "and": holding == threads, "or": holding > 0}[form.operation or ""]
-        destination = self.launch.program.function.instructions[arrival.instruction].operands[0]
-        value = np.full(LANES, result, np.uint32 if form.operation == "popc" else bool)
-        warp.write(destination, value, form.roles[0].type, arrival.lanes)
 
     # ---- one basic block of one warp
 
-    def _run_basic_block(self, warp: Warp, block: Block) -> None:
+    def run_basic_block(self, warp: Warp, block: Block) -> None:
+        """Run a basic block with the active lanes, or those of them that need not wait at its beginning."""
         function = self.launch.program.function
         if time.monotonic() > self.deadline:
             where = block.stop - 1, warp.block.number, warp.number
             raise time_limit_error(self.launch.program, self.launch.config, self.limit_s, *where)
-        after = np.where(warp.active, block.successors[-1] if block.successors else EXITED, warp.at)
+        if block.meets:
+            collective.meet(warp, block.start)
+            if not warp.active.any():
+                return
+        collective.check_passing(warp, block.rank)
+        warp.block.clock += block.stop - block.start
+        goals = np.full(LANES, block.successors[-1] if block.successors else EXITED)
         for index in range(block.start, block.stop):
             instruction = function.instructions[index]
             on = warp.guard(instruction)
             self.tally.instruction(index, warp.active, on)
-            warp.block.clock += 1
             if instruction.opcode in ("bra", "brx", "ret", "exit"):
-                after = self._leave(warp, index, instruction, on, after)
+                goals = self._leave(warp, index, instruction, on, goals)
+            elif self.launch.program.forms[index].kind == "barrier":
+                waits = on & (self.launch.program.forms[index].mode != "arrive")
+                move_on(warp, block, warp.active & ~waits, goals)
+                if on.any():
+                    arrive(warp, index, on)
+                return
             elif on.any():
                 self._execute(warp, index, instruction, on)
-        warp.at = after
+        move_on(warp, block, warp.active, goals)
 
-    def _leave(self, warp: Warp, index: int, instruction: Instruction, on: np.ndarray, after: np.ndarray) -> np.ndarray:
+    def _leave(self, warp: Warp, index: int, instruction: Instruction, on: np.ndarray, goals: np.ndarray) -> np.ndarray:
         """Where lanes go at the end of a block whose last instruction is a jump or an exit."""
-        after = np.where(on, self._goals(warp, index, instruction), after)
-        self.tally.branch(index, len(np.unique(after[warp.active])))
-        return after
+        goals = np.where(on, self._goals(warp, index, instruction), goals)
+        self.tally.branch(index, len(np.unique(goals[warp.active])))
+        return goals
 
     def _goals(self, warp: Warp, index: int, instruction: Instruction) -> np.ndarray:
         """The block to which a jump sends each lane."""
@@ -166,29 +124,14 @@ class _Machine:
 
     def _execute(self, warp: Warp, index: int, instruction: Instruction, on: np.ndarray) -> None:
         form = self.launch.program.forms[index]
-        if form.kind == "barrier":
-            self._arrive(warp, index, instruction, form, on)
-        elif form.opcode in _SPECIAL:
+        if form.opcode in _SPECIAL:
             _SPECIAL[form.opcode](warp, index, on)
         elif form.opcode in _MEMORY:
             _MEMORY[form.opcode](warp, self.tally, index, on)
         elif form.opcode in _CHAINS and (form.carry_out or form.opcode.endswith("c")):
             _run_chain(warp, instruction, form, on)
-        elif form.opcode == "bar":
-            collective.synchronize(warp, index, on)
         elif form.opcode not in _NOTHING:
             _run_pure(warp, instruction, form, on)
-
-    def _arrive(self, warp: Warp, index: int, instruction: Instruction, form: Form, on: np.ndarray) -> None:
-        """A barrier: every live lane of the warp must be here."""
-        if (warp.live & ~on).any():
-            raise warp.fault("barrier", index, int(np.flatnonzero(on)[0]))
-        place = 1 if form.mode == "red" else 0
-        number = int(warp.read(instruction.operands[place], form.roles[place])[on][0]) % BARRIERS
-        holding = 0
-        if form.mode == "red":
-            holding = int((warp.read(instruction.operands[2], form.roles[2]) & on).sum())
-        self._waiting[warp.number] = _Arrival(number, index, on, holding)
 
 
 def _run_pure(warp: Warp, instruction: Instruction, form: Form, on: np.ndarray) -> None:
@@ -237,6 +180,13 @@ def _trap(warp: Warp, index: int, on: np.ndarray) -> None:
     raise warp.fault("trap", index, int(np.flatnonzero(on)[0]))
 
 
+def _sleep(warp: Warp, index: int, on: np.ndarray) -> None:
+    """``nanosleep``: as many ticks of the clock as the lane that sleeps longest."""
+    form = warp.launch.program.forms[index]
+    duration = warp.read(warp.launch.program.function.instructions[index].operands[0], form.roles[0])
+    warp.block.clock += int(duration[on].max())
+
+
 # ---- built-in functions
 
 
@@ -248,6 +198,7 @@ def _call(warp: Warp, index: int, on: np.ndarray) -> None:
     listed = [warp.registers[each.name].astype(np.uint64) for each in arguments.elements if isinstance(each, Register)]
     values = np.array(listed, np.uint64).reshape(-1, LANES)
     lanes = np.flatnonzero(on).tolist()
+    launch.progress = True
     made = BuiltInCall(
         launch.program, launch.memory, index, lanes, values,
         lambda lane: (warp.block.shared, warp.local[lane]), sys.stdout.write,
@@ -272,6 +223,7 @@ _SPECIAL: dict[str, Callable[[Warp, int, np.ndarray], None]] = {
     "redux": collective.reduce_members,
     "elect": collective.elect,
     "shfl": collective.shuffle,
+    "nanosleep": _sleep,
     "trap": _trap,
     "brkpt": _trap,
     "call": _call,
@@ -283,5 +235,5 @@ _MEMORY: dict[str, Callable[[Warp, Tally, int, np.ndarray], None]] = {
     "atom": memory_operations.atomic,
     "red": memory_operations.atomic,
 }
-# Memory is sequentially consistent here and has no caches to fill, and time is what the clock says.
-_NOTHING = ("membar", "fence", "prefetch", "prefetchu", "nanosleep", "pmevent")
+# Memory is sequentially consistent here and has no caches to fill; where lanes meet, `meet` has done all there is to do.
+_NOTHING = ("membar", "fence", "prefetch", "prefetchu", "pmevent", "bar")

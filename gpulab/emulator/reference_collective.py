@@ -7,6 +7,7 @@ from functools import reduce
 
 import numpy as np
 
+from gpulab.emulator.meeting import is_aligned, is_warp_barrier, mask_position, stuck_kind
 from gpulab.emulator.reference_values import DTYPES, LANES, wrap
 from gpulab.emulator.reference_warp import LANE_NUMBERS, Warp
 from gpulab.ptx.opcodes import Form
@@ -23,26 +24,98 @@ def _at(warp: Warp, index: int) -> tuple[Instruction, Form]:
     return program.function.instructions[index], program.forms[index]
 
 
-def members(warp: Warp, index: int, position: int, on: np.ndarray) -> list[list[int]]:
-    """For each lane the lanes that take part with it: those of its member mask that are here.
+def meet(warp: Warp, index: int) -> None:
+    """Where lanes wait for each other: those that still have to wait are blocked, the active ones may go on.
 
     Raises
     ------
     KernelFault
-        If a lane is not in its own mask, or the mask names a lane that is alive but not here.
+        If lanes can never meet: at a barrier some of the warp are elsewhere; a lane is not in its own member mask; the
+        mask names a lane whose guard is false.
     """
+    here = warp.blocked & (warp.at == warp.at[warp.active][0])
+    warp.active = warp.active | here
+    warp.blocked &= ~here
     instruction, form = _at(warp, index)
-    masks = warp.read(instruction.operands[position], form.roles[position]).tolist()
-    absent, here = as_mask(warp.live & ~on), as_mask(on)
-    for lane in np.flatnonzero(on).tolist():
-        if not masks[lane] >> lane & 1 or masks[lane] & absent:
+    if form.kind != "barrier":
+        _meet_members(warp, index)
+    elif is_aligned(instruction):
+        _meet_all(warp, index)
+
+
+def _meet_all(warp: Warp, index: int) -> None:
+    """An aligned barrier: every live lane of the warp must be here, or wait for something first."""
+    on = warp.guard(_at(warp, index)[0])
+    if not on.any():
+        return
+    absent = warp.live & ~on
+    if (absent & (warp.ready | warp.active)).any():
+        raise warp.fault("barrier", index, int(np.flatnonzero(on)[0]))
+    _block(warp, warp.active & absent.any(), [as_mask(absent)] * LANES)
+
+
+def _meet_members(warp: Warp, index: int) -> None:
+    """A ``.sync`` operation: a lane goes on when all live lanes of its member mask are here."""
+    instruction, form = _at(warp, index)
+    on = warp.guard(instruction)
+    position = mask_position(form)
+    masks = [as_mask(warp.live)] * LANES if position is None else _masks(warp, index, position)
+    elsewhere = _others_at_warp_barriers(warp) if is_warp_barrier(form) else np.zeros(LANES, bool)
+    absent, never = as_mask(warp.live & ~on & ~elsewhere), as_mask(warp.active & ~on)
+    free = warp.granted & warp.active
+    warp.granted &= ~free
+    for lane in np.flatnonzero(on & ~free).tolist():
+        if not masks[lane] >> lane & 1 or masks[lane] & never:
             raise warp.fault("warp-sync", index, lane)
-    return [[other for other in range(LANES) if mask & here & 1 << other] for mask in masks]
+    wanted = [mask & absent for mask in masks]
+    wait = on & ~free & np.array(wanted, bool)
+    _block(warp, wait, wanted)
+    met = np.array(
+        [any(masks[lane] >> other & 1 for lane in np.flatnonzero(on & ~free & ~wait)) for other in range(LANES)]
+    )
+    partners = met & elsewhere
+    warp.blocked &= ~partners
+    warp.granted |= partners
 
 
-def synchronize(warp: Warp, index: int, on: np.ndarray) -> None:
-    """``bar.warp.sync``: nothing but the check, as the lanes of a warp run in lockstep."""
-    members(warp, index, 0, on)
+def _masks(warp: Warp, index: int, position: int) -> list[int]:
+    instruction, form = _at(warp, index)
+    return warp.read(instruction.operands[position], form.roles[position]).tolist()
+
+
+def _others_at_warp_barriers(warp: Warp) -> np.ndarray:
+    """Blocked lanes that wait at a ``bar.warp.sync``."""
+    program = warp.launch.program
+    barriers = [is_warp_barrier(program.forms[block.start]) for block in program.graph.blocks]
+    return warp.blocked & np.array(barriers)[warp.at]
+
+
+def _block(warp: Warp, lanes: np.ndarray, wanted: list[int]) -> None:
+    """Let lanes wait for those that they want."""
+    warp.active = warp.active & ~lanes
+    warp.blocked |= lanes
+    warp.wanted = np.where(lanes, wanted, warp.wanted)
+
+
+def check_passing(warp: Warp, rank: int) -> None:
+    """Lanes that others wait for enter a block: a fault if they have passed the place, and cannot come to it any more."""
+    program = warp.launch.program
+    active = as_mask(warp.active)
+    missed = [
+        (int(warp.at[lane]), lane)
+        for lane in np.flatnonzero(warp.blocked).tolist()
+        if warp.wanted[lane] & active and program.passes[warp.at[lane], rank]
+    ]
+    if missed:
+        at, lane = min(missed)
+        index = program.graph.blocks[at].start
+        raise warp.fault(stuck_kind(program.forms[index]), index, lane)
+
+
+def members(warp: Warp, index: int, position: int, on: np.ndarray) -> list[list[int]]:
+    """For each lane the lanes that take part with it: those of its member mask that are here."""
+    here = as_mask(on)
+    return [[other for other in range(LANES) if mask & here & 1 << other] for mask in _masks(warp, index, position)]
 
 
 def active_mask(warp: Warp, index: int, on: np.ndarray) -> None:
@@ -112,7 +185,6 @@ def shuffle(warp: Warp, index: int, on: np.ndarray) -> None:
     """
     instruction, form = _at(warp, index)
     values, distances, clamps = (warp.read(instruction.operands[i], form.roles[i]).tolist() for i in range(1, 4))
-    members(warp, index, 4, on)
     results, inside = [], []
     for lane in range(LANES):
         source, valid = source_lane(form.mode or "", lane, distances[lane], clamps[lane])

@@ -25,6 +25,14 @@ _WORD_BYTES = 4
 _ROW_BYTES = 128
 
 
+L1 = defaultdict[int, deque[int]]
+
+
+def new_l1() -> L1:
+    """A modeled L1: the sectors in each set. In a set the first that came is the first to go."""
+    return defaultdict(lambda: deque(maxlen=L1_WAYS))
+
+
 class Tally:
     """Fills the `Counters` of one launch."""
 
@@ -32,17 +40,20 @@ class Tally:
         self.counters = Counters.zeros(instructions)
         self._launch = launch
         self._count = count
-        # In each set the first that came is the first to go.
-        self._l1: defaultdict[int, deque[int]] = defaultdict(lambda: deque(maxlen=L1_WAYS))
+        self._l1 = new_l1()
         self._read: set[int] = set()
         self._written: set[int] = set()
 
-    def start_block(self) -> None:
-        """Begin a block: its L1 is empty."""
-        self._l1.clear()
+    def start_block(self) -> L1:
+        """Begin a block; returns its L1, which is empty."""
         self.counters.blocks += 1
         self.counters.warps += self._launch.warps_per_block
         self.counters.threads += self._launch.threads_per_block
+        return new_l1()
+
+    def enter_block(self, l1: L1) -> None:
+        """Go on with a block."""
+        self._l1 = l1
 
     def finish(self, touched: Touched, *, sampled: bool) -> Counters:
         """The counters, complete; adds the sectors to `touched`."""

@@ -36,6 +36,8 @@ def store(warp: Warp, tally: Tally, index: int, on: np.ndarray) -> None:
     target, source = instruction.operands
     places = _locate(warp, tally, index, target, on)
     values = [_bytes(warp.read(element, form.roles[1])) for element in _elements(source)]
+    if form.space not in ("local", "call"):
+        warp.launch.progress = True
     for lane, place in places.items():
         place[:] = np.concatenate([value[lane] for value in values])
 
@@ -53,6 +55,7 @@ def atomic(warp: Warp, tally: Tally, index: int, on: np.ndarray) -> None:
         cell = place.view(dtype)
         old[lane] = cell[0]
         cell[0] = _updated(form, cell[0], *(value[lane] for value in values))
+        warp.launch.progress |= cell.tobytes() != old[lane].tobytes()
     if form.opcode == "atom":
         warp.write(instruction.operands[0], old, form.type or "", on)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum
 
 import numpy as np
 
 from gpulab.emulator.faults import make_fault, position
 from gpulab.emulator.memory import Memory
-from gpulab.emulator.program import Program
+from gpulab.emulator.program import SPIN_BUDGET, Program
+from gpulab.emulator.reference_counting import L1
 from gpulab.emulator.reference_values import (
     DTYPES,
     LANES,
@@ -36,6 +38,12 @@ from gpulab.ptx.syntax import (
 from gpulab.ptx.types import TYPE_BYTES
 
 LANE_NUMBERS = np.arange(LANES)
+EXITED = -1
+
+
+def nobody() -> np.ndarray:
+    """No lane."""
+    return np.zeros(LANES, bool)
 
 
 @dataclass(slots=True)
@@ -51,6 +59,8 @@ class Launch:
     memory : Memory
     symbols : dict of str to int
         Value of each name used as an operand: addresses of module variables, offsets of shared and local arrays.
+    progress : bool
+        Whether anything happened that a thread might wait for.
     """
 
     program: Program
@@ -58,6 +68,7 @@ class Launch:
     parameters: np.ndarray
     memory: Memory
     symbols: dict[str, int]
+    progress: bool = False
 
     @property
     def shared_bytes(self) -> int:
@@ -66,16 +77,48 @@ class Launch:
 
 
 @dataclass(slots=True)
+class Barrier:
+    """A barrier at which threads have arrived.
+
+    Attributes
+    ----------
+    expected : int or None
+        Threads for which it opens; None for all that have not exited.
+    threads, holding : int
+        Threads that arrived, and of them those with a true predicate.
+    credit : int
+        What counts towards `expected`.
+    """
+
+    expected: int | None
+    threads: int = 0
+    holding: int = 0
+    credit: int = 0
+
+
+class Status(Enum):
+    """What a warp does when it doesn't run."""
+
+    READY = "ready"
+    WAITING = "waiting"
+    FINISHED = "finished"
+
+
+@dataclass(slots=True)
 class ThreadBlock:
-    """A block while it runs: its number, its shared memory, and how many instructions its warps issued (the clock)."""
+    """A block while it runs: its number, modeled L1, shared memory, barriers, and instructions issued (the clock)."""
 
     launch: Launch
     number: int
+    l1: L1
     shared: np.ndarray = field(init=False)
+    warps: list[Warp] = field(init=False)
+    barriers: dict[int, Barrier] = field(default_factory=dict)
     clock: int = 0
 
     def __post_init__(self) -> None:
         self.shared = np.zeros(self.launch.shared_bytes, np.uint8)
+        self.warps = [Warp(self, number) for number in range(self.launch.config.warps_per_block)]
 
 
 @dataclass(slots=True)
@@ -91,6 +134,18 @@ class Warp:
         Rank of the basic block at which each lane waits; -1 for lanes that exited or were never launched.
     active : numpy.ndarray
         Lanes that execute now.
+    blocked, parked, arrived : numpy.ndarray
+        Lanes that wait for others of the warp where lanes meet, that wait in a loop, that wait at a barrier of the block.
+    wanted : numpy.ndarray
+        The lanes that each blocked lane waits for, as a mask.
+    granted : numpy.ndarray
+        Lanes that met others which stood at another ``bar.warp.sync``, and may pass theirs.
+    recheck : bool
+        Whether lanes exited since the blocked ones were last told to wait.
+    barrier : int
+        Number of the barrier at which lanes have arrived.
+    budget : int
+        How often a loop that may wait for other threads may still be run before its lanes are parked.
     registers : dict of str to numpy.ndarray
         Patterns by name, 32 lanes each.
     local : numpy.ndarray
@@ -100,14 +155,23 @@ class Warp:
     block: ThreadBlock
     number: int
     at: np.ndarray = field(init=False)
-    active: np.ndarray = field(init=False)
+    active: np.ndarray = field(default_factory=nobody)
+    blocked: np.ndarray = field(default_factory=nobody)
+    parked: np.ndarray = field(default_factory=nobody)
+    arrived: np.ndarray = field(default_factory=nobody)
+    wanted: np.ndarray = field(default_factory=lambda: np.zeros(LANES, np.int64))
+    granted: np.ndarray = field(default_factory=nobody)
+    recheck: bool = False
+    barrier: int = 0
+    budget: int = SPIN_BUDGET
+    status: Status = Status.READY
     registers: dict[str, np.ndarray] = field(init=False)
     local: np.ndarray = field(init=False)
+    _last_yield: bytes = b""
 
     def __post_init__(self) -> None:
         program = self.launch.program
-        self.at = np.where(self.threads < self.launch.config.threads_per_block, 0, -1)
-        self.active = np.zeros(LANES, bool)
+        self.at = np.where(self.threads < self.launch.config.threads_per_block, 0, EXITED)
         self.registers = {
             name: np.zeros(LANES, register_dtype(type_name)) for name, type_name in program.function.registers.items()
         }
@@ -128,6 +192,25 @@ class Warp:
         """Lanes that may still do something: launched, not exited, and not on a path that holds only `ret`."""
         leaving = np.array([block.exits_only for block in self.launch.program.graph.blocks])
         return (self.at >= 0) & ~leaving[self.at]
+
+    @property
+    def ready(self) -> np.ndarray:
+        """Lanes that wait for nothing but their turn."""
+        return (self.at >= 0) & ~(self.blocked | self.parked | self.arrived)
+
+    @property
+    def waits_whole(self) -> bool:
+        """Whether all its live lanes wait at a barrier; those that only exit do it when the others go on."""
+        return bool(self.arrived.any()) and not (self.live & ~self.arrived).any()
+
+    def has_changed(self) -> bool:
+        """Whether the warp yields in another state than the last time."""
+        blocks = self.launch.program.graph.blocks
+        names = sorted(set().union(*(blocks[rank].live_in for rank in set(self.at[self.at >= 0].tolist()))))
+        parts = [self.at, self.blocked, self.arrived, self.local, *(self.registers[name] for name in names)]
+        state = b"".join(part.tobytes() for part in parts)
+        changed, self._last_yield = state != self._last_yield, state
+        return changed
 
     def fault(self, kind: str, instruction: int, lane: int | None, message: str = "") -> KernelFault:
         """The error for something that a lane, or the warp, did wrong."""
@@ -233,6 +316,12 @@ def _same(value: int) -> np.ndarray:
     return np.full(LANES, value & 0xFFFFFFFF, np.uint32)
 
 
+def _time(warp: Warp) -> int:
+    # Who reads a clock may wait for it.
+    warp.launch.progress = True
+    return warp.block.clock
+
+
 def _lane_masks(condition: Callable[[int, int], bool]) -> np.ndarray:
     masks = [sum(1 << other for other in range(LANES) if condition(other, lane)) for lane in range(LANES)]
     return np.array(masks, np.uint32)
@@ -248,10 +337,12 @@ _SPECIALS: dict[str, Callable[[Warp], np.ndarray]] = {
     "%lanemask_lt": lambda warp: _lane_masks(lambda other, lane: other < lane),
     "%lanemask_ge": lambda warp: _lane_masks(lambda other, lane: other >= lane),
     "%lanemask_gt": lambda warp: _lane_masks(lambda other, lane: other > lane),
-    "%clock": lambda warp: _same(warp.block.clock),
-    "%clock64": lambda warp: np.full(LANES, warp.block.clock, np.uint64),
-    "%globaltimer": lambda warp: np.full(LANES, warp.block.clock, np.uint64),
-    "%globaltimer_lo": lambda warp: _same(warp.block.clock),
+    "%clock": lambda warp: _same(_time(warp)),
+    "%clock_hi": lambda warp: _same(_time(warp) >> 32),
+    "%clock64": lambda warp: np.full(LANES, _time(warp), np.uint64),
+    "%globaltimer": lambda warp: np.full(LANES, _time(warp), np.uint64),
+    "%globaltimer_lo": lambda warp: _same(_time(warp)),
+    "%globaltimer_hi": lambda warp: _same(_time(warp) >> 32),
     "%dynamic_smem_size": lambda warp: _same(warp.launch.config.dynamic_shared_bytes),
     "%total_smem_size": lambda warp: _same(warp.launch.shared_bytes),
     "%cluster_nctarank": lambda warp: _same(1),

@@ -64,11 +64,16 @@ def is_barrier(program: Program, block: Block) -> bool:
 
 
 def general_plan(program: Program, block_shape: BlockShape) -> Plan:
-    """The plan of the general variant: all registers vectors, all conditional branches divergent."""
-    divergent = frozenset(block.rank for block in program.graph.blocks if branches(program, block))
-    waiting = frontiers(
-        program.graph.blocks, lambda block: block.rank in divergent, lambda block: is_barrier(program, block)
-    )
+    """The plan of the general variant: all registers vectors, all conditional branches divergent.
+
+    Where lanes may have to wait for each other, others may be anywhere meanwhile.
+    """
+    blocks = program.graph.blocks
+    divergent = frozenset(block.rank for block in blocks if branches(program, block))
+    if program.spins or any(block.meets for block in blocks):
+        waiting = [(1 << len(blocks)) - 1] * len(blocks)
+    else:
+        waiting = frontiers(blocks, lambda block: block.rank in divergent, lambda block: is_barrier(program, block))
     return Plan(dict.fromkeys(program.function.registers, VECTOR), waiting, divergent, block_shape, True)
 
 

@@ -224,12 +224,18 @@ ret{.uni}                                                   |
 exit                                                        |
 
 == parallel-synchronization-and-communication-instructions | barrier barrier
-bar{.cta}.<mode: sync>                                      | a:u32
-barrier{.cta}.<mode: sync>{.aligned}                        | a:u32
+bar{.cta}.<mode: sync>                                      | a:u32, b:u32?
+bar{.cta}.<mode: arrive>                                    | a:u32, b:u32
 bar{.cta}.<mode: red>.<op: popc>.<type: u32>                | d, a:u32, c:pred
+bar{.cta}.<mode: red>.<op: popc>.<type: u32>                | d, a:u32, b:u32, c:pred
 bar{.cta}.<mode: red>.<op: and or>.<type: pred>             | p, a:u32, c:pred
+bar{.cta}.<mode: red>.<op: and or>.<type: pred>             | p, a:u32, b:u32, c:pred
+barrier{.cta}.<mode: sync>{.aligned}                        | a:u32, b:u32?
+barrier{.cta}.<mode: arrive>{.aligned}                      | a:u32, b:u32
 barrier{.cta}.<mode: red>.<op: popc>{.aligned}.<type: u32>  | d, a:u32, c:pred
+barrier{.cta}.<mode: red>.<op: popc>{.aligned}.<type: u32>  | d, a:u32, b:u32, c:pred
 barrier{.cta}.<mode: red>.<op: and or>{.aligned}.<type: pred> | p, a:u32, c:pred
+barrier{.cta}.<mode: red>.<op: and or>{.aligned}.<type: pred> | p, a:u32, b:u32, c:pred
 bar.<mode: warp>.sync                                       | a:u32         | control vote
 membar.<scope: cta gl sys>                                  |               | lsu other
 fence{.<sem: sc acq_rel>}.<scope>                           |               | lsu other

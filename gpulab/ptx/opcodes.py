@@ -199,23 +199,25 @@ def form(instruction: Instruction) -> Form:
     UnsupportedInstruction
         If the table has no such form, or its operands do not fit it.
     """
-    found = _form(instruction.opcode, instruction.modifiers)
-    if found is None:
+    found = _forms(instruction.opcode, instruction.modifiers)
+    if not found:
         raise UnsupportedInstruction(_refusal(instruction), instruction.span.line)
-    problem = _operand_problem(found, instruction)
-    if problem:
-        raise UnsupportedInstruction(f"{_place(instruction)}: {problem}", instruction.span.line)
-    return found
+    problems = [_operand_problem(each, instruction) for each in found]
+    if None not in problems:
+        raise UnsupportedInstruction(f"{_place(instruction)}: {problems[0]}", instruction.span.line)
+    return found[problems.index(None)]
 
 
 @lru_cache(maxsize=4096)
-def _form(opcode: str, modifiers: tuple[str, ...]) -> Form | None:
+def _forms(opcode: str, modifiers: tuple[str, ...]) -> tuple[Form, ...]:
+    """The forms of a spelling, in the table's order: rows may differ in nothing but their operands."""
     spelling = ".".join((opcode, *modifiers))
-    for row in rows().get(opcode, ()):
-        match = row.pattern.fullmatch(spelling)
-        if match and _is_possible(match.groupdict()):
-            return _make_form(row, opcode, modifiers, match.groupdict())
-    return None
+    matches = [(row, row.pattern.fullmatch(spelling)) for row in rows().get(opcode, ())]
+    return tuple(
+        _make_form(row, opcode, modifiers, match.groupdict())
+        for row, match in matches
+        if match and _is_possible(match.groupdict())
+    )
 
 
 def _is_possible(choices: dict[str, str | None]) -> bool:

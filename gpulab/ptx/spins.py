@@ -15,7 +15,7 @@ from gpulab.ptx.syntax import Function
 
 _FENCES = ("membar", "fence", "nanosleep")
 _ORDERED = ("volatile", "relaxed", "acquire", "mmio")
-_PRIVATE = ("local", "param", "const")
+_PRIVATE = ("local", "call", "param", "const")
 
 
 def find_spins(function: Function, forms: Sequence[Form], graph: FlowGraph) -> dict[int, int]:
@@ -69,7 +69,7 @@ class _Slice:
                 if self._reads_others(index):
                     return index
                 self._add(*read_registers(self.function.instructions[index], self.forms[index]))
-                if self.forms[index].kind == "load" and self.forms[index].space in ("local", "generic"):
+                if self.forms[index].kind == "load" and self.forms[index].space in ("local", "call", "generic"):
                     self._add_stored()
                 self._add_control(rank)
         return None
@@ -104,7 +104,7 @@ class _Slice:
     def _add_stored(self) -> None:
         """A load from memory of the thread's own: it may read what any store of the loop has put there."""
         for _, index in self._instructions():
-            if self.forms[index].kind == "store" and self.forms[index].space in ("local", "generic"):
+            if self.forms[index].kind == "store" and self.forms[index].space in ("local", "call", "generic"):
                 self._add(*registers_in(self.function.instructions[index].operands[1]))
 
     def _add_control(self, rank: int) -> None:

@@ -105,6 +105,10 @@ extern "C" __global__ void spin(volatile int *flag) {
     flag[1] = 1;
 }
 
+extern "C" __global__ void count_up(volatile int *flag) {
+    while (flag[0] == 0) flag[1] = flag[1] + 1;
+}
+
 // The sign bit of an affine value: one for all lanes of a warp, until a warp has lanes of both signs.
 extern "C" __global__ void sign_bits(unsigned *out, int origin) {
     int x = threadIdx.x - origin;

@@ -7,7 +7,7 @@ import random
 import re
 
 from gpulab.ptx.isa import SETS
-from gpulab.ptx.opcodes import Form, Row, _form, rows
+from gpulab.ptx.opcodes import Form, Row, _forms, rows
 
 _PART = re.compile(r"\{([^{}]*)\}|<([^<>]*)>|[^{}<>]+")
 
@@ -40,7 +40,7 @@ def sample(row: Row, limit: int) -> list[str]:
 
 def _find(spelling: str) -> Form | None:
     opcode, *modifiers = spelling.split(".")
-    return _form(opcode, tuple(modifiers))
+    return next(iter(_forms(opcode, tuple(modifiers))), None)
 
 
 def form_of(spelling: str) -> Form:

@@ -115,9 +115,16 @@ def test_a_sample_runs_only_its_blocks() -> None:
 
 def test_an_endless_loop_ends_with_an_error_in_time() -> None:
     start = time.monotonic()
-    with pytest.raises(TimeLimitError, match=r"spin did not end within 0\.2 s .*spin.cu, line 104 "):
-        _run("compiled", "spin", [_zeros(2, np.int32)], 4, 64, time_limit_s=0.2)
+    with pytest.raises(TimeLimitError, match=r"count_up did not end within 0\.2 s .*count_up.cu, line 10\d "):
+        _run("compiled", "count_up", [_zeros(2, np.int32)], 4, 64, time_limit_s=0.2)
     assert time.monotonic() - start < 10
+
+
+def test_a_loop_in_which_nothing_changes_is_a_deadlock_with_its_line() -> None:
+    start = time.monotonic()
+    with pytest.raises(KernelFault, match=r"deadlock in kernel spin at .*spin.cu, line 104 "):
+        _run("compiled", "spin", [_zeros(2, np.int32)], 4, 64)
+    assert time.monotonic() - start < 2
 
 
 def test_ctrl_c_waits_until_native_code_has_let_go_of_the_arrays(monkeypatch: pytest.MonkeyPatch) -> None:

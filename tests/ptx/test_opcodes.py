@@ -137,8 +137,6 @@ def test_registers_written_and_read(line: str, written: list[str], read: list[st
         ("ld.u32 %r1, %rd1;", ["Operand 'a'"]),
         ("lop3.b32 %r1, %r2, %r3, %r4, %r5;", ["Operand 'e'"]),
         ("setp.lt.and.s32 %p1, %r1, 5;", ["needs a predicate"]),
-        ("bar.sync 0, 64;", ["has 2 operands"]),
-        ("bar.arrive 0, 64;", ["bar.arrive"]),
         ("cvt.f16.f32 %h1, %f1;", ["cvt.f16.f32"]),
     ],
 )

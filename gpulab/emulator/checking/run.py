@@ -21,6 +21,7 @@ from gpulab.emulator.checking.layout import (
     SHADOW_ROW_BYTES,
 )
 from gpulab.emulator.compiled import OsThread, Run, aligned
+from gpulab.emulator.compiled_errors import fault_of
 from gpulab.emulator.faults import time_limit_error
 from gpulab.emulator.layout import SLOTS
 from gpulab.emulator.memory import Allocation, Memory
@@ -145,19 +146,22 @@ class _CheckRun(Run):
         return thread
 
     def drive(self, thread: OsThread) -> None:
-        """Run blocks; one that breaks is given up."""
+        """Run blocks; one that breaks is given up, and all of them in flight in a deadlock of all."""
         while True:
             super().drive(thread)
-            if thread.result != layout.FAULT:
+            failed = next((each for each in thread.flying if each.result == layout.FAULT), None)
+            if failed is None:
                 return
-            self.broken.append((self._fault(thread).fault, int(self.ledger[LEDGER["entry_count"]])))
+            self.broken.append((fault_of(self, failed).fault, int(self.ledger[LEDGER["entry_count"]])))
             if len(self.broken) >= _GIVEN_UP_MOST:
                 self.notes.append(f"The run was ended after {_GIVEN_UP_MOST:,} blocks that could not go on.")
                 return
-            self._give_up_block(thread)
+            self._give_up([failed] if failed.alone else thread.flying)
 
-    def _give_up_block(self, thread: OsThread) -> None:
-        thread.context[SLOTS["in_block"]] = 0
+    def _give_up(self, contexts: list[OsThread]) -> None:
+        for each in contexts:
+            each.context[SLOTS["in_block"]] = 0
+            each.result, each.alone = layout.DONE, True
         self.shared_words[2] = 2**62  # no block is beyond the limit
         self.calls.message = ""
 
@@ -165,7 +169,7 @@ class _CheckRun(Run):
         for error in (*(thread.error for thread in self.threads), self.calls.error):
             if error is not None:
                 raise error
-        stopped = [thread for thread in self.threads if thread.result == layout.STOP]
+        stopped = [each for each in self.contexts if each.result == layout.STOP]
         if timed_out and stopped:
             where = [stopped[0].word(name) for name in ("fault_instruction", "fault_block", "fault_warp")]
             error = time_limit_error(self.program, self.launch, self.options.time_limit_s, *where)
