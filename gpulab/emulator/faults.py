@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gpulab.emulator.memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS, Memory
+from gpulab.emulator.memory import WINDOW_BITS, WINDOWS, Memory
 from gpulab.emulator.program import Program
 from gpulab.errors import Fault, KernelFault, TimeLimitError, shown_file
 from gpulab.launch import Dim3, LaunchConfig
@@ -142,7 +142,8 @@ def access_message(program: Program, memory: Memory, kind: str, instruction: int
 
 def _object(program: Program, memory: Memory, space: str, address: int, kind: str) -> str:
     """Say where an address lies, relative to the object that was meant."""
-    in_window = {SHARED_WINDOW: "shared", LOCAL_WINDOW: "local"}.get(address >> WINDOW_BITS << WINDOW_BITS)
+    window = address >> WINDOW_BITS << WINDOW_BITS
+    in_window = next((name for name, start in WINDOWS.items() if start == window), None)
     if space in ("shared", "local", "param", "call") or (space == "generic" and in_window):
         offset = _signed(address) if space != "generic" else address & (1 << WINDOW_BITS) - 1
         name = {"shared": "the block's shared memory", "param": "the kernel's parameters"}.get(

@@ -100,9 +100,9 @@ def _copy(state: State, sources: list[Value | Affine]) -> Value | Affine | None:
 
 def add_cvta(state: State, value: Value | Affine) -> Value | Affine:
     """`cvta`: to or from the generic address of a space."""
-    from gpulab.emulator.memory import LOCAL_WINDOW, SHARED_WINDOW
+    from gpulab.emulator.memory import WINDOWS
 
-    window = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}.get((state.form.space or "").partition("::")[0], 0)
+    window = WINDOWS.get(state.form.space or "", 0)
     distance = -window if state.form.mode == "to" else window
     if isinstance(value, Affine):
         return Affine(state.b.add(value.base, distance), value.strides)

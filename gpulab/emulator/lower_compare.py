@@ -52,7 +52,8 @@ def set_(b: Builder, form: Form, a: Value, c: Value, other: Value | None = None)
     source, target = form.source_type or "", form.type or ""
     if source.endswith("x2"):
         (a0, a1), (c0, c1) = halves(b, a), halves(b, c)
-        parts = [_as_number(b, form, source[:-2], target[:-2], x, y, other) for x, y in ((a0, c0), (a1, c1))]
+        half = target[:-2] if target == source else "u16"
+        parts = [_as_number(b, form, source[:-2], half, x, y, other) for x, y in ((a0, c0), (a1, c1))]
         return pack(b, *parts)
     return _as_number(b, form, source, target, a, c, other)
 

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from gpulab.emulator.ir import FLOAT_BITS, Builder, Value, bits_of, constant, int_of, mangled, type_text
 from gpulab.emulator.lower_float import flush, rounded, saturate
-from gpulab.emulator.lower_half import narrowed, pack, saturate_half, to_odd, widened
+from gpulab.emulator.lower_fp8 import decoded, encoded
+from gpulab.emulator.lower_half import halves, narrowed, pack, saturate_half, to_odd, widened
 from gpulab.emulator.lower_table import ELEMENTS, pure
 from gpulab.ptx.opcodes import Form
 
 _INTEGRAL = {"rni": "llvm.roundeven", "rzi": "llvm.trunc", "rmi": "llvm.floor", "rpi": "llvm.ceil"}
 _HALVES = ("f16", "bf16")
+_FP8 = ("e4m3", "e5m2")
 _FLOATS = ("f16", "bf16", "f32", "f64", "tf32")
 
 
 @pure("cvt")
-def cvt(b: Builder, form: Form, a: Value, c: Value | None = None) -> Value:
+def cvt(b: Builder, form: Form, a: Value, c: Value | None = None, rest: Value | None = None) -> Value:
     target, source = form.type or "", form.source_type or ""
+    if form.mode == "pack":
+        return _packed_integers(b, form, a, c, rest)
+    if target[:-2] in _FP8:
+        return _to_fp8(b, form, a, c)
+    if source[:-2] in _FP8:
+        return _from_fp8(b, form, a)
     if target == "tf32":
-        return _to_tf32(b, a)
+        return _to_tf32(b, form, a)
     if c is not None:
         high, low = (_pair_half(b, form, target[:-2], value) for value in (a, c))
         return pack(b, low, high)
@@ -133,10 +141,20 @@ def _width(value: Value) -> int:
 
 def _pair_half(b: Builder, form: Form, target: str, value: Value) -> Value:
     """One half of a pair: numbers below zero become 0 before the rounding."""
-    if form.relu:
-        zero = constant("float", 0)
-        value = b.select(b.compare("olt", value, zero), zero, value)
-    return _round_half(b, form.rounding, target, value)
+    bits = _round_half(b, form.rounding, target, _clipped(b, form, value))
+    return _kept_finite(b, target, bits) if form.finite else bits
+
+
+def _clipped(b: Builder, form: Form, value: Value) -> Value:
+    """With ``.relu`` 0 in place of numbers below zero."""
+    zero = constant("float", 0)
+    return b.select(b.compare("olt", value, zero), zero, value) if form.relu else value
+
+
+def _kept_finite(b: Builder, kind: str, bits: Value) -> Value:
+    """The largest number in place of infinity."""
+    infinity = 0x7C00 if kind == "f16" else 0x7F80
+    return b.select(b.is_("eq", b.and_(bits, 0x7FFF), infinity), b.sub(bits, 1), bits)
 
 
 def _narrow(b: Builder, form: Form, target: str, value: Value) -> Value:
@@ -145,6 +163,8 @@ def _narrow(b: Builder, form: Form, target: str, value: Value) -> Value:
     bits = _round_half(b, rounding, target, value)
     if form.saturate:
         bits = saturate_half(b, target, bits)
+    if form.finite:
+        bits = _kept_finite(b, target, bits)
     if form.relu:
         bits = b.intrinsic("llvm.smax", bits, constant("i16", 0))
     return bits
@@ -173,9 +193,47 @@ def _redirected(b: Builder, rounding: str, target: str, value: Value, bits: Valu
     return b.select(negative, toward_zero, away) if rounding == "rp" else b.select(negative, away, toward_zero)
 
 
-def _to_tf32(b: Builder, a: Value) -> Value:
-    """Round the magnitude to ten fraction bits, ties away from zero."""
-    bits = b.bitcast(a, "i32")
+def _to_tf32(b: Builder, form: Form, a: Value) -> Value:
+    """Round the magnitude to ten fraction bits: cut off, ties to even, or ties away from zero."""
+    bits = b.bitcast(_clipped(b, form, a), "i32")
+    half = constant("i32", {"rz": 0, "rna": 0x1000}.get(form.rounding or "", 0xFFF))
+    if form.rounding == "rn":
+        half = b.add(half, b.and_(b.lshr(bits, 13), 1))
     finite = b.is_("ult", b.and_(bits, 0x7FFFFFFF), 0x7F800000)
-    special = b.select(b.compare("uno", a, a), constant("i32", 0x7FFFFFFF), bits)
-    return b.select(finite, b.and_(b.add(bits, 0x1000), 0xFFFFE000), special)
+    result = b.select(finite, b.and_(b.add(bits, half), 0xFFFFE000), bits)
+    if form.finite:
+        infinite = b.is_("eq", b.and_(result, 0x7FFFFFFF), 0x7F800000)
+        result = b.select(infinite, b.sub(result, 0x2000), result)
+    return b.select(b.compare("uno", a, a), constant("i32", 0x7FFFFFFF), result)
+
+
+# ---- pairs of 8-bit floats, packed integers
+
+
+def _to_fp8(b: Builder, form: Form, a: Value, c: Value | None) -> Value:
+    """The first source, or the upper half of the only one, becomes the high byte."""
+    kind = (form.type or "")[:-2]
+    low, high = (c, a) if c is not None else (widened(b, "f16", half) for half in halves(b, a))
+    codes = [encoded(b, kind, _clipped(b, form, value)) for value in (low, high)]
+    return b.or_(codes[0], b.shl(codes[1], 8))
+
+
+def _from_fp8(b: Builder, form: Form, a: Value) -> Value:
+    kind = (form.source_type or "")[:-2]
+    parts = [decoded(b, kind, code) for code in (b.and_(a, 0xFF), b.lshr(a, 8))]
+    if form.relu:
+        parts = [b.select(b.is_("ugt", part, 0x8000), constant("i16", 0), part) for part in parts]
+    return pack(b, *parts)
+
+
+def _packed_integers(b: Builder, form: Form, a: Value, c: Value, rest: Value | None) -> Value:
+    """``cvt.pack``: both sources saturated, the second one lowest; above them the low bits of `rest`."""
+    bits = int((form.type or "")[1:])
+    low = -(1 << (bits - 1)) if _is_signed(form.type or "") else 0
+    parts = []
+    for value in (a, c):
+        inside = b.intrinsic("llvm.smax", value, constant("i32", low))
+        inside = b.intrinsic("llvm.smin", inside, constant("i32", low + (1 << bits) - 1))
+        parts.append(b.and_(inside, (1 << bits) - 1))
+    packed = b.or_(parts[1], b.shl(parts[0], bits))
+    return packed if rest is None else b.or_(packed, b.shl(rest, 2 * bits))

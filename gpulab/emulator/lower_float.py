@@ -16,7 +16,7 @@ _MODES = {"rz": 0, "rn": 1, "rp": 2, "rm": 3}
 
 def is_float(form: Form) -> bool:
     """Whether the operation is on f32 or f64."""
-    return form.type in ("f32", "f64")
+    return form.type in ("f32", "f64") and form.source_type is None
 
 
 def flush(b: Builder, a: Value) -> Value:
@@ -179,19 +179,26 @@ def least(b: Builder, a: Value, c: Value, want_max: bool, propagate_nan: bool, n
     return b.select(b.and_(a_nan, c_nan), nan, chosen)
 
 
-def _extreme(b: Builder, form: Form, a: Value, c: Value, want_max: bool) -> Value:
-    a, c = prepared(b, form, a, c)
-    return least(b, a, c, want_max, form.nan, constant(a.type, CANONICAL_NAN[a.type]))
+def signed_least(b: Builder, form: Form, *sources: Value) -> Value:
+    """The extremum of two or three; with ``.abs`` of magnitudes, with ``.xorsign`` under the product of the signs."""
+    kind = sources[0].type
+    nan = constant(kind, CANONICAL_NAN[kind])
+    values = [b.intrinsic("llvm.fabs", source) for source in sources] if form.absolute else list(sources)
+    result = values[0]
+    for value in values[1:]:
+        result = least(b, result, value, form.opcode == "max", form.nan, nan)
+    if not form.xor_sign:
+        return result
+    first, second = (b.bitcast(source, int_of(kind)) for source in sources)
+    sign = b.and_(b.xor(first, second), _SIGN[kind])
+    turned = b.bitcast(b.xor(b.bitcast(result, int_of(kind)), sign), kind)
+    return b.select(b.compare("uno", result, result), nan, turned)
 
 
 @pure("min", is_float)
-def min_(b: Builder, form: Form, a: Value, c: Value) -> Value:
-    return _extreme(b, form, a, c, False)
-
-
 @pure("max", is_float)
-def max_(b: Builder, form: Form, a: Value, c: Value) -> Value:
-    return _extreme(b, form, a, c, True)
+def min_max(b: Builder, form: Form, *sources: Value) -> Value:
+    return signed_least(b, form, *prepared(b, form, *sources))
 
 
 @pure("testp")

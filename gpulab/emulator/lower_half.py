@@ -8,7 +8,7 @@ rounding is right too.
 from __future__ import annotations
 
 from gpulab.emulator.ir import Builder, Value, constant
-from gpulab.emulator.lower_float import least
+from gpulab.emulator.lower_float import signed_least
 from gpulab.emulator.lower_table import pure
 from gpulab.ptx.opcodes import Form
 
@@ -157,20 +157,11 @@ def abs_(b: Builder, form: Form, a: Value) -> Value:
     return _sign_bits(b, form, "and", 0x7FFF, a)
 
 
-def _extreme(b: Builder, form: Form, want_max: bool, a: Value, c: Value) -> Value:
+@pure("min", is_half)
+@pure("max", is_half)
+def min_max(b: Builder, form: Form, a: Value, c: Value) -> Value:
     def one(kind: str, x: Value, y: Value) -> Value:
-        nan = constant("float", 0x7FFFFFFF)
-        chosen = least(b, widened(b, kind, x, form.ftz), widened(b, kind, y, form.ftz), want_max, form.nan, nan)
+        chosen = signed_least(b, form, widened(b, kind, x, form.ftz), widened(b, kind, y, form.ftz))
         return _finished(b, form, kind, narrowed(b, kind, chosen))
 
     return _each_half(b, form, one, a, c)
-
-
-@pure("min", is_half)
-def min_(b: Builder, form: Form, a: Value, c: Value) -> Value:
-    return _extreme(b, form, False, a, c)
-
-
-@pure("max", is_half)
-def max_(b: Builder, form: Form, a: Value, c: Value) -> Value:
-    return _extreme(b, form, True, a, c)

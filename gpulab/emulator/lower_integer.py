@@ -19,7 +19,7 @@ def signed(form: Form) -> bool:
 
 def integer(form: Form) -> bool:
     """Whether the operation's type is an integer or bit type."""
-    return (form.type or "")[0] in "usbp" and form.type not in ("bf16", "bf16x2")
+    return (form.type or "")[0] in "usbp" and form.type != "bf16" and not (form.type or "").endswith("x2")
 
 
 def shift_left(b: Builder, a: Value, amount: Value) -> Value:
@@ -152,12 +152,16 @@ def neg(b: Builder, form: Form, a: Value) -> Value:
 
 @pure("min", integer)
 def min_(b: Builder, form: Form, a: Value, c: Value) -> Value:
-    return b.intrinsic("llvm.smin" if signed(form) else "llvm.umin", a, c)
+    return _clipped(b, form, b.intrinsic("llvm.smin" if signed(form) else "llvm.umin", a, c))
 
 
 @pure("max", integer)
 def max_(b: Builder, form: Form, a: Value, c: Value) -> Value:
-    return b.intrinsic("llvm.smax" if signed(form) else "llvm.umax", a, c)
+    return _clipped(b, form, b.intrinsic("llvm.smax" if signed(form) else "llvm.umax", a, c))
+
+
+def _clipped(b: Builder, form: Form, a: Value) -> Value:
+    return b.intrinsic("llvm.smax", a, constant(a.type, 0)) if form.relu else a
 
 
 @pure("popc")
@@ -183,6 +187,28 @@ def bfind(b: Builder, form: Form, a: Value) -> Value:
     if not form.shift_amount:
         return b.sub(constant("i32", bits_of(a.type) - 1), zeros)
     return b.select(b.is_("eq", a, 0), constant("i32", -1), zeros)
+
+
+@pure("fns")
+def fns(b: Builder, form: Form, mask: Value, base: Value, count: Value) -> Value:
+    """Downwards is upwards in the mirrored word; then a binary search by counting bits."""
+    down = b.is_("slt", count, 0)
+    start = b.select(down, b.sub(constant("i32", 31), base), base)
+    searched = b.select(down, b.intrinsic("llvm.bitreverse", mask), mask)
+    searched = b.and_(searched, shift_left(b, constant("i32", -1), start))
+    here = b.and_(searched, shift_left(b, constant("i32", 1), start))
+    searched = b.select(b.is_("eq", count, 0), here, searched)
+    magnitude = b.select(down, b.sub(constant("i32", 0), count), count)
+    left = b.select(b.is_("eq", count, 0), magnitude, b.sub(magnitude, 1))
+    missing = b.or_(b.compare("uge", left, b.popcount(searched)), b.is_("ugt", base, 31))
+    place = constant("i32", 0)
+    for width in (16, 8, 4, 2, 1):
+        below = b.popcount(b.and_(shift_right(b, searched, place), (1 << width) - 1))
+        above = b.compare("uge", left, below)
+        place = b.select(above, b.add(place, width), place)
+        left = b.select(above, b.sub(left, below), left)
+    place = b.select(down, b.sub(constant("i32", 31), place), place)
+    return b.select(missing, constant("i32", -1), place)
 
 
 def _place_and_length(b: Builder, width: int, position: Value, length: Value) -> tuple[Value, Value]:

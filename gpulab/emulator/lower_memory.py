@@ -15,7 +15,7 @@ from gpulab.emulator.checking import hooks
 from gpulab.emulator.ir import Value, bits_of, constant, mangled, type_text
 from gpulab.emulator.lower_count import count_request
 from gpulab.emulator.lower_frames import move_lanes
-from gpulab.emulator.lower_interleave import joined, split
+from gpulab.emulator.lower_interleave import joined, split, whole, words
 from gpulab.emulator.lower_table import ELEMENTS, lowers
 from gpulab.emulator.lower_values import Affine, State
 from gpulab.emulator.native_address import row_field, window_row
@@ -50,7 +50,7 @@ def load(state: State) -> None:
     if access.space == "param":
         _load_parameter(state, access, destinations)
         return
-    with_lanes(state, access, destinations, lambda: read_elements(state, access))
+    with_lanes(state, access, destinations, lambda: whole(state.b, state.form.type, read_elements(state, access)))
 
 
 @lowers("st")
@@ -58,7 +58,7 @@ def store(state: State) -> None:
     target, source = state.instruction.operands[:2]
     sources = list(source.elements) if isinstance(source, Group) else [source]
     access = make_access(state, target, layout.STORE)
-    values = [state.value(each, state.form.type or "") for each in sources]
+    values = words(state.b, state.form.type, [state.value(each, state.form.type or "") for each in sources])
     state.note_store(access.space, access.on)
     if state.guard is None:
         _store_elements(state, access, values)
@@ -71,9 +71,8 @@ def make_access(state: State, operand: Operand, flags: int = 0) -> Access:
     """What a memory instruction accesses. Parameters and constants have spaces of their own for counting only."""
     form = state.form
     space = (form.space or "generic").partition("::")[0]
-    return Access(
-        space, ELEMENTS[form.type or ""], form.vector, form.access_bytes, state.address(operand), state.on(), flags
-    )
+    element, vector = (ELEMENTS[form.type or ""], form.vector) if form.type != "b128" else ("i64", 2)
+    return Access(space, element, vector, form.access_bytes, state.address(operand), state.on(), flags)
 
 
 def with_lanes(state: State, access: Access, destinations: list[Operand], read) -> None:  # noqa: ANN001
@@ -83,26 +82,26 @@ def with_lanes(state: State, access: Access, destinations: list[Operand], read) 
         for destination, value in zip(destinations, read(), strict=True):
             state.write(destination, value, type_name)
         return
-    places = [b.variable(constant(access.element, 0, 32)) for _ in destinations]
+    places = [b.variable(constant(ELEMENTS[type_name], 0, 32)) for _ in destinations]
     with b.if_(b.is_("ne", access.on, 0)):
         for place, value in zip(places, read(), strict=True):
             b.store(b.widen(value), place)
     for destination, place in zip(destinations, places, strict=True):
-        state.write(destination, b.load(access.element, place, 32), type_name)
+        state.write(destination, b.load(ELEMENTS[type_name], place, 32), type_name)
 
 
 def _load_parameter(state: State, access: Access, destinations: list[Operand]) -> None:
-    b, type_name = state.b, state.form.type or ""
+    b, type_name, element = state.b, state.form.type or "", ELEMENTS[state.form.type or ""]
     if isinstance(access.address, Value) and access.address.constant:
         offset = int(access.address.text)
         if not 0 <= offset <= state.program.parameter_bytes - access.size:
             raise state.refuse("it reads behind the kernel's parameters")
         base = state.constant_get("params", "ptr")
         for number, destination in enumerate(destinations):
-            place = b.offset(base, offset + number * bits_of(access.element) // 8)
-            state.write(destination, b.load(access.element, place, align=1, note=", !invariant.load !0"), type_name)
+            place = b.offset(base, offset + number * bits_of(element) // 8)
+            state.write(destination, b.load(element, place, align=1, note=", !invariant.load !0"), type_name)
         return
-    with_lanes(state, access, destinations, lambda: _gather(state, access))
+    with_lanes(state, access, destinations, lambda: whole(b, type_name, _gather(state, access)))
 
 
 # ---- reading

@@ -9,14 +9,14 @@ from gpulab.emulator.lower_control import fault_if
 from gpulab.emulator.lower_integer import high_half, signed
 from gpulab.emulator.lower_table import ELEMENTS, lowers
 from gpulab.emulator.lower_values import State
-from gpulab.emulator.memory import FIRST_WINDOW, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS
+from gpulab.emulator.memory import CONSTANT_MARK, FIRST_WINDOW, WINDOW_BITS, WINDOWS
 from gpulab.ptx.opcodes import CARRY
 from gpulab.ptx.syntax import Group, Operand, Register
 from gpulab.ptx.types import TYPE_BYTES
 from gpulab.ptx.types import bits_of as type_bits
 
 
-@lowers("membar", "fence", "prefetch", "prefetchu", "pmevent")
+@lowers(*"membar fence prefetch prefetchu applypriority discard pmevent griddepcontrol".split())
 def nothing(state: State) -> None:
     """Memory is sequentially consistent here, and there are no caches to fill."""
 
@@ -72,17 +72,21 @@ def cvta(state: State) -> None:
 def isspacep(state: State) -> None:
     destination, source = state.instruction.operands
     b = state.b
-    window = b.lshr(state.value(source, "u64"), WINDOW_BITS)
-    space = (state.form.space or "").partition("::")[0]
-    if space == "shared":
-        inside = b.is_("eq", window, SHARED_WINDOW >> WINDOW_BITS)
-    elif space == "local":
-        inside = b.is_("eq", window, LOCAL_WINDOW >> WINDOW_BITS)
-    elif space == "global":
-        inside = b.is_("uge", window, FIRST_WINDOW)
+    address = state.value(source, "u64")
+    window = b.lshr(address, WINDOW_BITS)
+    space = state.form.space or ""
+    if space in WINDOWS:
+        inside = b.is_("eq", window, WINDOWS[space] >> WINDOW_BITS)
     else:
-        inside = constant("i1", 0)
+        marked = b.is_("ne", b.and_(address, CONSTANT_MARK), 0)
+        inside = b.and_(b.is_("uge", window, FIRST_WINDOW), marked if space == "const" else b.not_(marked))
     state.write(destination, inside, "pred")
+
+
+@lowers("createpolicy")
+def createpolicy(state: State) -> None:
+    """A cache policy is a number that nothing reads."""
+    state.write(state.instruction.operands[0], constant("i64", 0), "b64")
 
 
 # ---- carry chains

@@ -28,6 +28,11 @@ ELEMENTS = {
     "f16x2": "i32",
     "bf16x2": "i32",
     "tf32": "i32",
+    "u16x2": "i32",
+    "s16x2": "i32",
+    "f32x2": "i64",
+    "e4m3x2": "i16",
+    "e5m2x2": "i16",
 }
 """LLVM element type of each PTX type."""
 

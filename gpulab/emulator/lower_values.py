@@ -56,6 +56,16 @@ class Variable:
     strides: tuple[Value | int, Value | int] = (0, 0)
 
 
+def register_slots(program: Program) -> tuple[dict[str, int], int]:
+    """Where a frame keeps each register, in units of `layout.REGISTER_BYTES`, and how many units that makes."""
+    registers = {**program.function.registers, CARRY: "pred"}
+    places, end = {}, 0
+    for name, declared in registers.items():
+        places[name] = end
+        end += 2 if declared == "b128" else 1
+    return places, end
+
+
 class State:
     """Everything that lowering functions share for one kernel."""
 
@@ -82,9 +92,8 @@ class State:
         self.waiting = [] if plan.general else [builder.alloca("i32") for _ in program.graph.blocks]
         self.buffers = {name: builder.alloca("i64", layout.WARP) for name in ("addresses", "hosts")}
         self.buffers["values"] = builder.alloca("i64", layout.WARP, 2)
-        names = list(dict.fromkeys([*program.function.registers, CARRY]))
-        self.slots = {name: index for index, name in enumerate(names)}
-        self.variables = {name: self._variable(name) for name in names}
+        self.slots, _ = register_slots(program)
+        self.variables = {name: self._variable(name) for name in self.slots}
         # What is being lowered
         self.block: Block = program.graph.blocks[0]
         self.index = 0

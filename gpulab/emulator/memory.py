@@ -3,8 +3,8 @@
 Addresses are virtual. Each allocation has a window of 2**40 bytes of its own: the window number stands in the high bits
 of an address, and the allocation begins 2**38 bytes into its window, so that an index that is far too large, or negative,
 still lies in the window of the array that it was meant for and is reported with its true offset. No index error can land
-in a neighbouring array, and a wild pointer is a report, not a crash. Windows 1 and 2 are shared and local memory as
-generic addresses see them.
+in a neighbouring array, and a wild pointer is a report, not a crash. Windows 1 to 3 are shared memory, local memory and
+the kernel's parameters as generic addresses see them. A constant variable begins 2**37 bytes higher in its window.
 
 The host's memory of an allocation is `address + delta` of its window; NumPy arrays are adopted without a copy. Compiled
 kernels read the table `Memory.windows` (one row for each window) for base, size and delta.
@@ -25,6 +25,11 @@ WINDOW_START = 1 << 38
 FIRST_WINDOW = 16
 SHARED_WINDOW = 1 << WINDOW_BITS
 LOCAL_WINDOW = 2 << WINDOW_BITS
+PARAMETER_WINDOW = 3 << WINDOW_BITS
+WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAMETER_WINDOW}
+CONSTANT_MARK = 1 << 37
+"""A bit of every address of a constant variable, which tells it from global ones."""
+
 SECTOR_BYTES = 32
 
 # One row of the table that compiled code reads, 64 bytes. `room` is the size for loads, `store_room` for stores; rows
@@ -118,7 +123,9 @@ class Memory:
         backing = np.zeros(max(nbytes, 1), np.uint8)[:nbytes]
         return self._place(backing, name, True, np.dtype(np.uint8), (nbytes,), borrowed=False)
 
-    def adopt(self, array: np.ndarray, name: str = "array", writable: bool = True) -> Allocation:
+    def adopt(
+        self, array: np.ndarray, name: str = "array", writable: bool = True, constant: bool = False
+    ) -> Allocation:
         """Make a host array part of the address space, without a copy.
 
         Parameters
@@ -128,6 +135,8 @@ class Memory:
         name : str
         writable : bool
             False makes every store to it a fault; a read-only array is never writable.
+        constant : bool
+            Whether it is a variable in constant memory.
 
         Raises
         ------
@@ -138,7 +147,7 @@ class Memory:
         if flat is None:
             raise ValueError(f"Memory.adopt takes contiguous arrays, but {name} has strides {array.strides}.")
         host = flat.view(np.uint8) if flat.size else np.zeros(1, np.uint8)[:0]
-        return self._place(host, name, writable and array.flags.writeable, array.dtype, array.shape)
+        return self._place(host, name, writable and array.flags.writeable, array.dtype, array.shape, constant=constant)
 
     def release(self, allocation: Allocation) -> None:
         """End the life of an allocation; its window may be used again."""
@@ -182,9 +191,10 @@ class Memory:
         dtype: np.dtype,
         shape: tuple[int, ...],
         borrowed: bool = True,
+        constant: bool = False,
     ) -> Allocation:
         window = self._take_window()
-        address = (window << WINDOW_BITS) + WINDOW_START
+        address = (window << WINDOW_BITS) + WINDOW_START + (CONSTANT_MARK if constant else 0)
         allocation = Allocation(address, host.size, name, writable, host, dtype, shape, borrowed=borrowed)
         self.allocations[window] = allocation
         row = self.windows[window]

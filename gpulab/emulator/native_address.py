@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from gpulab.emulator.ir import Builder, IrModule, Value, constant
 from gpulab.emulator.layout import FAULT_CODES, INSTRUCTION_SHIFT, STORE, WARP, get, put
-from gpulab.emulator.memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS
+from gpulab.emulator.memory import LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, WINDOW_BITS
 
 SPACES = ("global", "shared", "local", "generic", "param")
 _PARAMETERS = (("context", "ptr"), ("addresses", "ptr"), ("hosts", "ptr"), ("mask", "i32"), ("info", "i64"))
@@ -132,7 +132,7 @@ def place_of(
     if space == "shared":
         return get(b, context, "shared_bytes"), address, get(b, context, "shared")
     if space == "param":
-        return get(b, context, "param_bytes"), address, get(b, context, "params")
+        return _parameters(b, context, address, info)
     if space == "local":
         return _local(b, context, address, lane)
     row = window_row(b, context, address)
@@ -143,10 +143,18 @@ def place_of(
         window = b.lshr(address, WINDOW_BITS)
         shared = get(b, context, "shared_bytes"), b.sub(address, SHARED_WINDOW), get(b, context, "shared")
         local = _local(b, context, b.sub(address, LOCAL_WINDOW), lane)
-        for number, other in ((SHARED_WINDOW, shared), (LOCAL_WINDOW, local)):
+        parameters = _parameters(b, context, b.sub(address, PARAMETER_WINDOW), info)
+        for number, other in ((SHARED_WINDOW, shared), (LOCAL_WINDOW, local), (PARAMETER_WINDOW, parameters)):
             here = b.is_("eq", window, number >> WINDOW_BITS)
             found = tuple(b.select(here, mine, was) for mine, was in zip(other, found, strict=True))
     return found
+
+
+def _parameters(b: Builder, context: Value, offset: Value, info: Value) -> tuple[Value, Value, Value]:
+    """The kernel's parameters, in which no store has room."""
+    stores = b.is_("ne", b.and_(info, STORE), 0)
+    room = b.select(stores, constant("i64", 0), get(b, context, "param_bytes"))
+    return room, offset, get(b, context, "params")
 
 
 def _local(b: Builder, context: Value, offset: Value, lane: Value) -> tuple[Value, Value, Value]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from gpulab.emulator.ir import Builder, IrModule, Value, constant, constants
 from gpulab.emulator.layout import SHARED, WARP
-from gpulab.emulator.memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS
+from gpulab.emulator.memory import LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, WINDOW_BITS
 from gpulab.emulator.native_affine import define_affine
 from gpulab.emulator.native_local import count_local
 from gpulab.emulator.native_touch import (
@@ -151,7 +151,8 @@ def _define_generic(module: IrModule) -> None:
     mask, info = b.argument("mask", "i32"), b.argument("info", "i64")
     vector = b.load("i64", addresses, WARP)
     window = b.lshr(vector, WINDOW_BITS)
-    left = mask
+    # Parameters come from the constant cache: no request.
+    left = b.and_(mask, b.mask_word(b.is_("ne", window, PARAMETER_WINDOW >> WINDOW_BITS)))
     for space, start in (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW), ("global", 0)):
         inside = left
         if start:

@@ -292,7 +292,8 @@ def place_variables(module: Module, memory: Memory) -> dict[str, int]:
     """
     variables = [v for v in module.variables.values() if v.space in ("global", "const") and not v.extern]
     contents = {v.name: np.zeros(v.size, np.uint8) for v in variables}
-    symbols = {v.name: memory.adopt(contents[v.name], v.name, writable=v.space == "global").address for v in variables}
+    symbols = {v.name: memory.adopt(contents[v.name], v.name, v.space == "global", v.space == "const").address
+               for v in variables}  # fmt: skip
     functions = function_addresses(module)
     for variable in variables:
         host = contents[variable.name]

@@ -15,7 +15,14 @@ import numpy as np
 
 from gpulab.counters import Counters
 from gpulab.emulator import reference_collective as collective
-from gpulab.emulator import reference_compare, reference_convert, reference_float, reference_half, reference_integer
+from gpulab.emulator import (
+    reference_compare,
+    reference_convert,
+    reference_float,
+    reference_half,
+    reference_integer,
+    reference_packed,
+)
 from gpulab.emulator import reference_memory as memory_operations
 from gpulab.emulator.builtins import BuiltInCall, CallError
 from gpulab.emulator.faults import time_limit_error
@@ -35,7 +42,7 @@ from gpulab.ptx.syntax import Group, Instruction, Register
 from gpulab.ptx.types import TYPE_BYTES
 
 # Imported for what they enter into the table of pure functions.
-FAMILIES = (reference_integer, reference_float, reference_half, reference_compare, reference_convert)
+FAMILIES = (reference_integer, reference_float, reference_half, reference_compare, reference_convert, reference_packed)
 
 
 def execute(
@@ -217,6 +224,7 @@ _SPECIAL: dict[str, Callable[[Warp, int, np.ndarray], None]] = {
     "mov": _move,
     "cvta": memory_operations.convert_address,
     "isspacep": memory_operations.is_in_space,
+    "createpolicy": memory_operations.make_policy,
     "activemask": collective.active_mask,
     "vote": collective.vote,
     "match": collective.match,
@@ -236,4 +244,4 @@ _MEMORY: dict[str, Callable[[Warp, Tally, int, np.ndarray], None]] = {
     "red": memory_operations.atomic,
 }
 # Memory is sequentially consistent here and has no caches to fill; where lanes meet, `meet` has done all there is to do.
-_NOTHING = ("membar", "fence", "prefetch", "prefetchu", "pmevent", "bar")
+_NOTHING = "membar fence prefetch prefetchu applypriority discard pmevent griddepcontrol bar".split()

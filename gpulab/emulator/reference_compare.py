@@ -68,12 +68,13 @@ _ONE = {"f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80}
 
 @defines("set")
 def set_(form: Form, a: np.ndarray, b: np.ndarray, c: np.ndarray | None = None) -> np.ndarray:
-    """All ones, or 1.0 for a float type, where the comparison holds; else 0."""
+    """All ones, or 1.0 for a float type, where the comparison holds, else 0; of pairs in each half."""
     source, target = form.source_type or "", form.type or ""
     if source.endswith("x2"):
         halves = zip(unpack(a), unpack(b), strict=True)
         conditions = [_combine(form, _compare(form, source[:-2], x, y), c) for x, y in halves]
-        return pack(*(np.where(each, np.uint16(_ONE[source[:-2]]), np.uint16(0)) for each in conditions))
+        one = np.uint16(_ONE[source[:-2]] if target == source else 0xFFFF)
+        return pack(*(np.where(each, one, np.uint16(0)) for each in conditions)).view(DTYPES[target])
     condition = _combine(form, _compare(form, source, a, b), c)
     unsigned = UNSIGNED[DTYPES[target].itemsize]
     truth = unsigned.type(_ONE.get(target, (1 << 8 * unsigned.itemsize) - 1))

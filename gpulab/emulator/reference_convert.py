@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpulab.emulator import exact
+from gpulab.emulator import exact, reference_fp8
 from gpulab.emulator.reference_float import flush, saturate
-from gpulab.emulator.reference_half import HALVES, narrow, pack, widen
-from gpulab.emulator.reference_values import CANONICAL_NAN, DTYPES, canonical, defines, lanewise, wrap
+from gpulab.emulator.reference_half import HALVES, narrow, pack, unpack, widen
+from gpulab.emulator.reference_values import DTYPES, canonical, defines, lanewise, wrap
 from gpulab.ptx.opcodes import Form
 from gpulab.ptx.types import bits_of, is_signed
 
 _FLOATS = ("f16", "bf16", "f32", "f64")
-_TF32_HIDDEN_BITS = 13
+_TF32 = exact.Format(11, -136, 128)
+_LARGEST_HALF = {"f16": 65504.0, "bf16": (2.0 - 2.0**-7) * 2.0**127}
 
 
 @defines("cvt")
-def cvt(form: Form, a: np.ndarray, b: np.ndarray | None = None) -> np.ndarray:
+def cvt(form: Form, a: np.ndarray, b: np.ndarray | None = None, c: np.ndarray | None = None) -> np.ndarray:
     """Convert by the families of source and destination."""
     source, target = form.source_type or "", form.type or ""
+    if form.mode == "pack":
+        return _packed_integers(form, a, b, c)
+    if target[:-2] in reference_fp8.FORMATS:
+        return _to_fp8(form, a, b)
+    if source[:-2] in reference_fp8.FORMATS:
+        return _from_fp8(form, a)
     if b is not None:
         # The first source becomes the high half.
         return pack(_to_half(form, b, target[:-2]), _to_half(form, a, target[:-2]))
     if target == "tf32":
-        return _to_tf32(a)
+        return _to_tf32(form, a)
     if source in _FLOATS:
         value = _as_float64(form, a, source)
         return _float_to_float(form, value) if target in _FLOATS else _float_to_integer(form, value, source)
@@ -90,7 +97,12 @@ def _float_to_float(form: Form, value: np.ndarray) -> np.ndarray:
         value = flush(value, "f32")
     if form.relu:
         value = np.where(value > 0, value, np.where(np.isnan(value), value, 0.0))
-    return _stored(form, value)
+    return _stored(form, _kept_finite(form, value, target))
+
+
+def _kept_finite(form: Form, value: np.ndarray, kind: str) -> np.ndarray:
+    """With ``.satfinite`` the largest number in place of infinity."""
+    return np.clip(value, -_LARGEST_HALF[kind], _LARGEST_HALF[kind]) if form.finite else value
 
 
 def _stored(form: Form, value: np.ndarray) -> np.ndarray:
@@ -104,16 +116,53 @@ def _stored(form: Form, value: np.ndarray) -> np.ndarray:
 
 
 def _to_half(form: Form, a: np.ndarray, kind: str) -> np.ndarray:
-    value = a.astype(np.float64)
-    if form.relu:
-        value = np.where(value < 0, 0.0, value)
-    return narrow(value, kind, form.rounding or "rn")
+    return narrow(_kept_finite(form, _clipped(form, a.astype(np.float64)), kind), kind, form.rounding or "rn")
 
 
-def _to_tf32(a: np.ndarray) -> np.ndarray:
-    """Round to nearest, ties away, to ten bits behind the point; the rest of the word is zero."""
-    pattern = a.view(np.uint32)
-    mask = np.uint32((1 << _TF32_HIDDEN_BITS) - 1)
-    rounded = (pattern + np.uint32(1 << (_TF32_HIDDEN_BITS - 1))) & ~mask
-    special = np.where(np.isnan(a), np.uint32(CANONICAL_NAN["f32"]), pattern)
-    return np.where(np.isfinite(a), rounded, special)
+def _clipped(form: Form, value: np.ndarray) -> np.ndarray:
+    """With ``.relu`` 0 in place of numbers below zero."""
+    return np.where(value < 0, 0.0, value) if form.relu else value
+
+
+def _to_tf32(form: Form, a: np.ndarray) -> np.ndarray:
+    """Round to ten bits behind the point; the rest of the word is zero."""
+    value = _clipped(form, a.astype(np.float64))
+    rounded = np.array([exact.round_to(x, form.rounding or "rn", _TF32) for x in value.tolist()])
+    if form.finite:
+        largest = (2.0 - 2.0**-10) * 2.0**127
+        rounded = np.clip(rounded, -largest, largest)
+    return canonical(rounded.astype(np.float32), "f32").view(np.uint32)
+
+
+# ---- pairs of 8-bit floats, packed integers
+
+
+def _to_fp8(form: Form, a: np.ndarray, b: np.ndarray | None) -> np.ndarray:
+    """The first source, or the upper half of the only one, becomes the high byte."""
+    kind = (form.type or "")[:-2]
+    if b is None:
+        low, high = (widen(half, "f16") for half in unpack(a))
+    else:
+        high, low = a.astype(np.float64), b.astype(np.float64)
+    codes = [reference_fp8.encode(kind, _clipped(form, value)) for value in (low, high)]
+    return codes[0] | codes[1] << np.uint16(8)
+
+
+def _from_fp8(form: Form, a: np.ndarray) -> np.ndarray:
+    kind = (form.source_type or "")[:-2]
+    parts = [reference_fp8.decode(kind, code) for code in (a & 0xFF, a >> 8)]
+    return pack(*(narrow(_clipped(form, part), "f16") for part in parts))
+
+
+def _packed_integers(form: Form, a: np.ndarray, b: np.ndarray, c: np.ndarray | None) -> np.ndarray:
+    """``cvt.pack``: both sources saturated, the second one lowest; above them the low bits of `c`."""
+    target = form.type or ""
+    bits = int(target[1:])
+    low = -(1 << (bits - 1)) if is_signed(target) else 0
+    high = low + (1 << bits) - 1
+
+    def one(x: int, y: int, rest: int) -> int:
+        upper, lower = (min(max(value, low), high) & (1 << bits) - 1 for value in (x, y))
+        return (rest << 2 * bits) | upper << bits | lower
+
+    return lanewise(one, DTYPES["b32"], a, b, np.zeros_like(a) if c is None else c)

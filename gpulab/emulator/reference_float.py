@@ -16,7 +16,7 @@ _OPERATIONS = NumpyOperations()
 
 
 def _is_float(form: Form) -> bool:
-    return form.type in ("f32", "f64")
+    return form.type in ("f32", "f64") and form.source_type is None
 
 
 def _is_approximate(form: Form) -> bool:
@@ -184,10 +184,22 @@ def extremum(form: Form, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(a) | np.isnan(b), a.dtype.type(np.nan), result) if form.nan else result
 
 
+def signed_extremum(form: Form, *sources: np.ndarray) -> np.ndarray:
+    """The extremum of two or three; with ``.abs`` of magnitudes, with ``.xorsign`` under the product of the signs."""
+    values = [np.abs(source) for source in sources] if form.absolute else list(sources)
+    result = values[0]
+    for value in values[1:]:
+        result = extremum(form, result, value)
+    if not form.xor_sign:
+        return result
+    negative = np.signbit(sources[0]) ^ np.signbit(sources[1])
+    return np.copysign(result, np.where(negative, result.dtype.type(-1), result.dtype.type(1)))
+
+
 @defines("min", _is_float)
 @defines("max", _is_float)
-def min_max(form: Form, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return finish(form, extremum(form, *sources_of(form, a, b)))
+def min_max(form: Form, *sources: np.ndarray) -> np.ndarray:
+    return finish(form, signed_extremum(form, *sources_of(form, *sources)))
 
 
 @defines("testp")

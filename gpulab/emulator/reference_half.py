@@ -8,7 +8,7 @@ import numpy as np
 
 from gpulab.emulator import exact
 from gpulab.emulator.approximations import NumpyOperations, approximation
-from gpulab.emulator.reference_float import extremum, flush, saturate
+from gpulab.emulator.reference_float import flush, saturate, signed_extremum
 from gpulab.emulator.reference_values import CANONICAL_NAN, defines
 from gpulab.ptx.opcodes import Form
 
@@ -111,7 +111,7 @@ def fma(form: Form, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
 @defines("max", is_half)
 def min_max(form: Form, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     def one(kind: str, *patterns: np.ndarray) -> np.ndarray:
-        return _finish(form, kind, extremum(form, *_values(form, kind, *patterns)))
+        return _finish(form, kind, signed_extremum(form, *_values(form, kind, *patterns)))
 
     return by_halves(form, one, a, b)
 

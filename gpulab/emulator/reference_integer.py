@@ -14,7 +14,7 @@ ALL_32 = 0xFFFFFFFF
 
 
 def _is_integer(form: Form) -> bool:
-    return form.type is not None and not is_float(form.type)
+    return form.type is not None and not is_float(form.type) and not form.type.endswith("x2")
 
 
 def _width(form: Form) -> int:
@@ -135,13 +135,11 @@ def neg(form: Form, a: np.ndarray) -> np.ndarray:
 
 
 @defines("min", _is_integer)
-def min_(form: Form, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return lanewise(min, _dtype(form), a, b)
-
-
 @defines("max", _is_integer)
-def max_(form: Form, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return lanewise(max, _dtype(form), a, b)
+def min_max(form: Form, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The smaller or larger one; with ``.relu`` at least 0."""
+    better = min if form.opcode == "min" else max
+    return lanewise(lambda x, y: max(better(x, y), 0) if form.relu else better(x, y), _dtype(form), a, b)
 
 
 # ---- bits
@@ -166,6 +164,24 @@ def bfind(form: Form, a: np.ndarray) -> np.ndarray:
         return place if place < 0 or not form.shift_amount else _width(form) - 1 - place
 
     return lanewise(one, DTYPES["u32"], a)
+
+
+@defines("fns")
+def fns(form: Form, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """Place of the n-th set bit of `a` from bit `b` on, upwards for n > 0 and downwards for n < 0; all ones if none.
+
+    n = 0 asks for bit `b` itself.
+    """
+
+    def one(mask: int, base: int, count: int) -> int:
+        if base > 31:
+            return ALL_32
+        places = range(base, 32) if count > 0 else range(base, -1, -1) if count < 0 else (base,)
+        found = [place for place in places if mask >> place & 1]
+        wanted = max(abs(count), 1) - 1
+        return found[wanted] if wanted < len(found) else ALL_32
+
+    return lanewise(one, DTYPES["u32"], a, b, c)
 
 
 @defines("brev")

@@ -7,20 +7,18 @@ from collections.abc import Callable
 import numpy as np
 
 from gpulab.emulator.faults import memory_fault
-from gpulab.emulator.memory import FIRST_WINDOW, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS
+from gpulab.emulator.memory import CONSTANT_MARK, FIRST_WINDOW, WINDOW_BITS, WINDOWS
 from gpulab.emulator.reference_counting import Tally
-from gpulab.emulator.reference_values import DTYPES, LANES
+from gpulab.emulator.reference_values import DTYPES, LANES, pure_function
 from gpulab.emulator.reference_warp import Warp
-from gpulab.ptx.opcodes import Form
+from gpulab.ptx.opcodes import Form, plain_form
 from gpulab.ptx.syntax import Address, Group, Instruction, Operand
-
-_WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
 
 
 def load(warp: Warp, tally: Tally, index: int, on: np.ndarray) -> None:
     """``ld``: check all lanes, then read each element of each lane."""
     instruction, form = _at(warp, index)
-    destination, source = instruction.operands
+    destination, source = instruction.operands[:2]
     places = _locate(warp, tally, index, source, on)
     size = form.access_bytes // form.vector
     for number, element in enumerate(_elements(destination)):
@@ -33,7 +31,7 @@ def load(warp: Warp, tally: Tally, index: int, on: np.ndarray) -> None:
 def store(warp: Warp, tally: Tally, index: int, on: np.ndarray) -> None:
     """``st``: check all lanes, then store lane after lane, so that the highest one wins at one address."""
     instruction, form = _at(warp, index)
-    target, source = instruction.operands
+    target, source = instruction.operands[:2]
     places = _locate(warp, tally, index, target, on)
     values = [_bytes(warp.read(element, form.roles[1])) for element in _elements(source)]
     if form.space not in ("local", "call"):
@@ -46,24 +44,32 @@ def atomic(warp: Warp, tally: Tally, index: int, on: np.ndarray) -> None:
     """``atom`` and ``red``: lane after lane, each on what the one before left."""
     instruction, form = _at(warp, index)
     operands = instruction.operands[1:] if form.opcode == "atom" else instruction.operands
-    roles = form.roles[1:] if form.opcode == "atom" else form.roles
-    dtype = DTYPES[form.type or ""]
     places = _locate(warp, tally, index, operands[0], on)
-    values = [warp.read(operand, role) for operand, role in zip(operands[1:], roles[1:], strict=True)]
-    old = np.zeros(LANES, dtype)
+    # Of a vector each element is an operation of its own; a cache policy has no effect.
+    sources = [_elements(operand) for operand in operands[1 : 3 if form.operation == "cas" else 2]]
+    role = form.roles[-1] if form.roles[-1].name != "h" else form.roles[-2]
+    values = [[warp.read(element, role) for element in source] for source in sources]
+    old = np.zeros((form.vector, LANES), DTYPES[form.type or ""])
     for lane, place in places.items():
-        cell = place.view(dtype)
-        old[lane] = cell[0]
-        cell[0] = _updated(form, cell[0], *(value[lane] for value in values))
-        warp.launch.progress |= cell.tobytes() != old[lane].tobytes()
+        cells = place.view(old.dtype)
+        for number in range(form.vector):
+            old[number, lane] = cells[number]
+            cells[number] = _updated(form, cells[number], *(each[number][lane] for each in values))
+            warp.launch.progress |= cells[number].tobytes() != old[number, lane].tobytes()
     if form.opcode == "atom":
-        warp.write(instruction.operands[0], old, form.type or "", on)
+        for element, before in zip(_elements(instruction.operands[0]), old, strict=True):
+            warp.write(element, before, form.type or "", on)
 
 
 def _updated(form: Form, old: np.generic, value: np.generic, other: np.generic | None = None) -> np.generic:
     if form.operation == "cas":
         assert other is not None
         return other if old == value else old
+    if (form.type or "").removesuffix("x2") in ("f16", "bf16"):
+        plain = plain_form(form.operation or "", form.type or "")
+        function = pure_function(plain)
+        assert function is not None
+        return function(plain, np.array([old]), np.array([value]))[0]
     return _UPDATES[form.operation or ""](old, value)
 
 
@@ -114,7 +120,7 @@ def _locate(warp: Warp, tally: Tally, index: int, operand: Operand, on: np.ndarr
     for part in ("global", "shared", "local"):
         # Lanes of a generic access part by the memory that they hit: each part is a request of its own.
         chosen = np.array([lane for lane in lanes if spaces[lane] == part], np.int64)
-        inside = addresses[chosen] - (_WINDOWS.get(part, 0) if space == "generic" else 0)
+        inside = addresses[chosen] - (WINDOWS.get(part, 0) if space == "generic" else 0)
         tally.request(index, form, part, inside, chosen)
     return places
 
@@ -123,7 +129,8 @@ def _spaces_of(space: str, addresses: np.ndarray) -> list[str]:
     if space != "generic":
         return [space] * LANES
     windows = addresses >> WINDOW_BITS << WINDOW_BITS
-    return ["shared" if w == SHARED_WINDOW else "local" if w == LOCAL_WINDOW else "global" for w in windows.tolist()]
+    names = {start: name for name, start in WINDOWS.items()}
+    return [names.get(window, "global") for window in windows.tolist()]
 
 
 def _place(warp: Warp, index: int, space: str, address: int, lane: int) -> np.ndarray:
@@ -131,7 +138,7 @@ def _place(warp: Warp, index: int, space: str, address: int, lane: int) -> np.nd
     _, form = _at(warp, index)
     size = form.access_bytes
     store = form.kind != "load"
-    window = _WINDOWS.get(space, 0) if form.space == "generic" else 0
+    window = WINDOWS.get(space, 0) if form.space == "generic" else 0
     whole, offset = _object(warp, space, address - window, lane, store)
     if not 0 <= offset <= len(whole) - size:
         raise _fault(warp, "out-of-bounds", index, lane, address)
@@ -147,7 +154,7 @@ def _object(warp: Warp, space: str, address: int, lane: int, store: bool) -> tup
     if space in ("local", "call"):
         return warp.local[lane], address
     if space == "param":
-        return warp.launch.parameters, address
+        return warp.launch.parameters[: 0 if store else None], address
     found = warp.launch.memory.find(address)
     if found is None or (store and not found.writable):
         return np.zeros(0, np.uint8), 0
@@ -169,7 +176,7 @@ def convert_address(warp: Warp, index: int, on: np.ndarray) -> None:
     """``cvta``: an offset in a window to a generic address, or back; global and constant addresses are generic."""
     instruction, form = _at(warp, index)
     address = warp.read(instruction.operands[1], form.roles[1])
-    window = np.uint64(_WINDOWS.get(form.space or "", 0))
+    window = np.uint64(WINDOWS.get(form.space or "", 0))
     converted = address - window if form.mode == "to" else address + window
     warp.write(instruction.operands[0], converted, "u64", on)
 
@@ -177,9 +184,17 @@ def convert_address(warp: Warp, index: int, on: np.ndarray) -> None:
 def is_in_space(warp: Warp, index: int, on: np.ndarray) -> None:
     """``isspacep``: whether a generic address lies in the window of a space."""
     instruction, form = _at(warp, index)
-    windows = warp.read(instruction.operands[1], form.roles[1]) >> np.uint64(WINDOW_BITS)
-    if form.space in _WINDOWS:
-        inside = windows == _WINDOWS[form.space] >> WINDOW_BITS
+    addresses = warp.read(instruction.operands[1], form.roles[1])
+    windows = addresses >> np.uint64(WINDOW_BITS)
+    if form.space in WINDOWS:
+        inside = windows == WINDOWS[form.space] >> WINDOW_BITS
     else:
-        inside = (windows >= FIRST_WINDOW) & (form.space == "global")
+        is_constant = addresses & np.uint64(CONSTANT_MARK) != 0
+        inside = (windows >= FIRST_WINDOW) & (is_constant == (form.space == "const"))
     warp.write(instruction.operands[0], inside, "pred", on)
+
+
+def make_policy(warp: Warp, index: int, on: np.ndarray) -> None:
+    """``createpolicy``: a cache policy is a number that nothing reads."""
+    instruction, _ = _at(warp, index)
+    warp.write(instruction.operands[0], np.zeros(LANES, np.uint64), "b64", on)

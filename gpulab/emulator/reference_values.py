@@ -1,6 +1,7 @@
 """Values of the interpreter: NumPy arrays of 32 lanes, one dtype for each PTX type; and the table of its instructions.
 
-bf16 has no dtype: its patterns travel as uint16, packed halves (f16x2, bf16x2) as uint32.
+bf16 has no dtype: its patterns travel as uint16. So do packed values, each in the unsigned integer of its width, and b128
+as two words.
 """
 
 from __future__ import annotations
@@ -26,8 +27,14 @@ DTYPES: dict[str, np.dtype] = {
     "f16x2": np.dtype(np.uint32),
     "bf16x2": np.dtype(np.uint32),
     "tf32": np.dtype(np.uint32),
+    "u16x2": np.dtype(np.uint32),
+    "s16x2": np.dtype(np.uint32),
+    "f32x2": np.dtype(np.uint64),
+    "e4m3x2": np.dtype(np.uint16),
+    "e5m2x2": np.dtype(np.uint16),
+    "b128": np.dtype([("low", np.uint64), ("high", np.uint64)]),
 }
-UNSIGNED = {1: np.dtype("u1"), 2: np.dtype("u2"), 4: np.dtype("u4"), 8: np.dtype("u8")}
+UNSIGNED = {1: np.dtype("u1"), 2: np.dtype("u2"), 4: np.dtype("u4"), 8: np.dtype("u8"), 16: DTYPES["b128"]}
 
 CANONICAL_NAN = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF, "f64": 0x7FFFFFFFFFFFFFFF}
 """The NaN that arithmetic gives: hardware does not hand payloads on."""

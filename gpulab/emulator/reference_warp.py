@@ -244,6 +244,11 @@ class Warp:
 
     def _packed(self, group: Group, type_name: str) -> np.ndarray:
         """Registers side by side, the first one lowest."""
+        if type_name == "b128":
+            total = np.zeros(LANES, DTYPES["b128"])
+            for word, element in zip(("low", "high"), group.elements, strict=True):
+                total[word] = self.read(element, Role("a", "b64"))
+            return total
         part = Role("a", f"b{8 * TYPE_BYTES[type_name] // len(group.elements)}")
         unsigned = UNSIGNED[TYPE_BYTES[type_name]]
         total = np.zeros(LANES, unsigned)
@@ -285,6 +290,10 @@ class Warp:
             self.write(operand, first, type_name, lanes)
 
     def _unpack(self, group: Group, value: np.ndarray, type_name: str, lanes: np.ndarray) -> None:
+        if type_name == "b128":
+            for word, element in zip(("low", "high"), group.elements, strict=True):
+                self.write(element, value[word], "b64", lanes)
+            return
         bits = 8 * TYPE_BYTES[type_name] // len(group.elements)
         pattern = value.view(UNSIGNED[TYPE_BYTES[type_name]])
         for index, element in enumerate(group.elements):

@@ -239,11 +239,8 @@ def _map(shapes: list[Shape], combine) -> Shape:  # noqa: ANN001
 
 
 def _integral(form: Form) -> bool:
-    return (
-        ELEMENTS.get(form.type or "", "").startswith("i")
-        and (form.type or "")[0] in "usb"
-        and "f" not in (form.type or "")
-    )
+    kind = form.type or "f"
+    return ELEMENTS.get(kind, "").startswith("i") and kind[0] in "usb" and "f" not in kind and "x2" not in kind
 
 
 def _copy(form: Form, sources: list[Operand], shapes: list[Shape]) -> Shape:

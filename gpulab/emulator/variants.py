@@ -10,6 +10,7 @@ from gpulab.emulator import jit, layout, native
 from gpulab.emulator.block_shape import BlockShape
 from gpulab.emulator.checking.native import helpers as check_helpers
 from gpulab.emulator.layout import register_offset
+from gpulab.emulator.lower_values import register_slots
 from gpulab.emulator.program import Program
 
 # Above so many instructions the optimizer costs more than it wins on the first launch.
@@ -60,8 +61,7 @@ class Variant:
 
 def frame_bytes(program: Program) -> int:
     """Size of a warp's frame."""
-    # One more register than declared: the carry.
-    end = register_offset(len(program.graph.blocks), len(program.function.registers) + 1)
+    end = register_offset(len(program.graph.blocks), register_slots(program)[1])
     return -(-end // 64) * 64
 
 

@@ -10,7 +10,9 @@ alternatives stands for its set, and ``<name>`` alone for the set of that name.
 Operands: ``d`` a destination, ``p`` a predicate destination, ``d|p`` one with an optional predicate beside it; other
 letters are sources. ``[a]`` is an address, ``(d)`` a vector if the syntax has ``.v2``, ``{d}`` a scalar or a pack of
 narrower registers, ``?`` marks what may be left out. ``:w`` has twice the width of the operation's type, ``:s`` the
-source type, ``:u32`` that type, ``:imm`` is a constant.
+source type, ``:u32`` that type, ``:imm`` is a constant. ``h`` is there if the syntax has ``.L2::cache_hint``.
+
+A row gives modifiers in the manual's order; ptxas takes them in any, and so does `opcodes.form`.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ SETS = {
     "integer": "u8 u16 u32 u64 s8 s16 s32 s64",
     "bits": "b16 b32 b64",
     "value": "b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64",
-    "mem": "b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64",
+    "mem": "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64",
     "rnd": "rn rz rm rp",
     "rint": "rni rzi rmi rpi",
     "scmp": "eq ne lt le gt ge",
@@ -31,21 +33,23 @@ SETS = {
     "half": "f16 f16x2",
     "bhalf": "bf16 bf16x2",
     "scope": "cta cluster gpu sys",
-    "scope2": "cta cluster gpu sys",
     "asem": "relaxed acquire release acq_rel",
     "rsem": "relaxed release",
-    "window": "global shared shared::cta local const param",
+    "window": "global shared shared::cta shared::cluster local const param param::entry",
     "source": "global shared shared::cta local const param param::entry param::func",
     "sink": "global shared shared::cta local param param::func",
     "common": "global shared shared::cta",
     "evict": "L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate",
     "prefetch": "L2::64B L2::128B L2::256B",
+    "prio": "L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged",
+    "rest": "L2::evict_first L2::evict_unchanged",
 }
 
 TABLE = """
 == integer-arithmetic-instructions | int integer
 add.<type: int>                                             | d, a, b
 add.sat.<type: s32>                                         | d, a, b
+add.<type: u16x2 s16x2>                                     | d, a, b
 sub.<type: int>                                             | d, a, b
 sub.sat.<type: s32>                                         | d, a, b
 mul.<mode: lo hi>.<type: int>                               | d, a, b
@@ -61,12 +65,15 @@ div.<type: int>                                             | d, a, b
 rem.<type: int>                                             | d, a, b
 abs.<type: s16 s32 s64>                                     | d, a
 neg.<type: s16 s32 s64>                                     | d, a
-min.<type: int>                                             | d, a, b
-max.<type: int>                                             | d, a, b
+min.<type: int u16x2>                                       | d, a, b
+min{.relu}.<type: s32 s16x2>                                | d, a, b
+max.<type: int u16x2>                                       | d, a, b
+max{.relu}.<type: s32 s16x2>                                | d, a, b
 popc.<type: b32 b64>                                        | d:u32, a
 clz.<type: b32 b64>                                         | d:u32, a
 bfind{.shiftamt}.<type: u32 u64 s32 s64>                    | d:u32, a
 brev.<type: b32 b64>                                        | d, a
+fns.<type: b32>                                             | d, a, b, c:s32
 bfe.<type: u32 u64 s32 s64>                                 | d, a, b:u32, c:u32
 bfi.<type: b32 b64>                                         | d, a, b, c:u32, e:u32
 szext.<mode: clamp wrap>.<type: u32 s32>                    | d, a, b:u32
@@ -87,12 +94,19 @@ testp.<op: finite infinite number notanumber normal subnormal>.<type: f32 f64> |
 copysign.<type: f32 f64>                                    | d, a, b
 add{.<rnd>}{.ftz}{.sat}.<type: f32>                         | d, a, b       | fp32 fadd
 add{.<rnd>}.<type: f64>                                     | d, a, b       | fp64 dadd
+add{.<rnd>}{.ftz}.<type: f32x2>                             | d, a, b       | fp32 fadd
+add{.<rnd>}{.sat}.<type: f32>.<stype: f16 bf16>             | d, a:s, b     | fp32 fadd
 sub{.<rnd>}{.ftz}{.sat}.<type: f32>                         | d, a, b       | fp32 fadd
 sub{.<rnd>}.<type: f64>                                     | d, a, b       | fp64 dadd
+sub{.<rnd>}{.ftz}.<type: f32x2>                             | d, a, b       | fp32 fadd
+sub{.<rnd>}{.sat}.<type: f32>.<stype: f16 bf16>             | d, a:s, b     | fp32 fadd
 mul{.<rnd>}{.ftz}{.sat}.<type: f32>                         | d, a, b       | fp32 fmul
+mul{.<rnd>}{.ftz}.<type: f32x2>                             | d, a, b       | fp32 fmul
 mul{.<rnd>}.<type: f64>                                     | d, a, b       | fp64 dmul
 fma.<rnd>{.ftz}{.sat}.<type: f32>                           | d, a, b, c    | fp32 ffma
 fma.<rnd>.<type: f64>                                       | d, a, b, c    | fp64 dfma
+fma.<rnd>{.ftz}.<type: f32x2>                               | d, a, b, c    | fp32 ffma
+fma.<rnd>{.sat}.<type: f32>.<stype: f16 bf16>               | d, a:s, b:s, c | fp32 ffma
 mad.<rnd>{.ftz}{.sat}.<type: f32>                           | d, a, b, c    | fp32 ffma
 mad.<rnd>.<type: f64>                                       | d, a, b, c    | fp64 dfma
 div.<mode: approx full>{.ftz}.<type: f32>                   | d, a, b       | sfu special
@@ -102,9 +116,11 @@ abs{.ftz}.<type: f32>                                       | d, a
 abs.<type: f64>                                             | d, a          | fp64 other
 neg{.ftz}.<type: f32>                                       | d, a
 neg.<type: f64>                                             | d, a          | fp64 other
-min{.ftz}{.NaN}.<type: f32>                                 | d, a, b
+min{.ftz}{.NaN}{.xorsign.abs}.<type: f32>                   | d, a, b
+min{.ftz}{.NaN}{.abs}.<type: f32>                           | d, a, b, c
 min.<type: f64>                                             | d, a, b       | fp64 other
-max{.ftz}{.NaN}.<type: f32>                                 | d, a, b
+max{.ftz}{.NaN}{.xorsign.abs}.<type: f32>                   | d, a, b
+max{.ftz}{.NaN}{.abs}.<type: f32>                           | d, a, b, c
 max.<type: f64>                                             | d, a, b       | fp64 other
 rcp.<mode: approx>{.ftz}.<type: f32>                        | d, a          | sfu special
 rcp.<rnd>{.ftz}.<type: f32>                                 | d, a          | fp32 special
@@ -134,10 +150,10 @@ neg{.ftz}.<type: half>                                      | d, a
 neg.<type: bhalf>                                           | d, a
 abs{.ftz}.<type: half>                                      | d, a
 abs.<type: bhalf>                                           | d, a
-min{.ftz}{.NaN}.<type: half>                                | d, a, b
-min{.NaN}.<type: bhalf>                                     | d, a, b
-max{.ftz}{.NaN}.<type: half>                                | d, a, b
-max{.NaN}.<type: bhalf>                                     | d, a, b
+min{.ftz}{.NaN}{.xorsign.abs}.<type: half>                  | d, a, b
+min{.NaN}{.xorsign.abs}.<type: bhalf>                       | d, a, b
+max{.ftz}{.NaN}{.xorsign.abs}.<type: half>                  | d, a, b
+max{.NaN}{.xorsign.abs}.<type: bhalf>                       | d, a, b
 ex2.<mode: approx>.<type: half>                             | d, a          | sfu special
 ex2.<mode: approx>.ftz.<type: bhalf>                        | d, a          | sfu special
 tanh.<mode: approx>.<type: half bhalf>                      | d, a          | sfu special
@@ -161,6 +177,8 @@ slct{.ftz}.<type: value>.<stype: f32>                         | d, a, b, c:s    
 set.<cmp: fcmp>{.<bool>}{.ftz}.<type: f16 u16 s16 u32 s32>.<stype: f16>  | d, a:s, b:s, c:pred?
 set.<cmp: fcmp>{.<bool>}.<type: bf16 u16 s16 u32 s32>.<stype: bf16>      | d, a:s, b:s, c:pred?
 set.<cmp: fcmp>{.<bool>}{.ftz}.<type: f16x2>.<stype: f16x2>              | d, a:s, b:s, c:pred?
+set.<cmp: fcmp>{.<bool>}{.ftz}.<type: u32 s32>.<stype: f16x2>            | d, a:s, b:s, c:pred?
+set.<cmp: fcmp>{.<bool>}.<type: u32 s32>.<stype: bf16x2>                 | d, a:s, b:s, c:pred?
 set.<cmp: fcmp>{.<bool>}.<type: bf16x2>.<stype: bf16x2>                  | d, a:s, b:s, c:pred?
 setp.<cmp: fcmp>{.<bool>}{.ftz}.<type: half>                | p|q, a, b, c:pred?
 setp.<cmp: fcmp>{.<bool>}.<type: bhalf>                     | p|q, a, b, c:pred?
@@ -177,44 +195,72 @@ shl.<type: bits>                                            | d, a, b:u32
 shr.<type: bits int>                                        | d, a, b:u32
 
 == data-movement-and-conversion-instructions | move move
-mov.<type: pred value>                                        | {d}, {a}
+mov.<type: pred value b128>                                 | {d}, {a}
 shfl.sync.<mode: up down bfly idx>.<type: b32>              | d|p, a, b:u32, c:u32, e:u32 | lsu shuffle
 prmt.<type: b32>{.<mode: f4e b4e rc8 ecl ecr rc16>}         | d, a, b, c    | int integer
-ld{.<sem: weak>}{.<space: source>}{.<cache: ca cg cs lu cv>}{.<prefetch>}{.<vec>}.<type: mem> | (d), [a] | lsu load
-ld{.<sem: weak>}{.<space: source>}.<evict>{.<prefetch>}{.<vec>}.<type: mem>  | (d), [a]      | lsu load
+ld{.<sem: weak>}{.<space: source>}{.<cache: ca cg cs lu cv>}{.L2::cache_hint}{.<prefetch>}{.<vec>}.<type: mem> | (d), [a], h:b64? | lsu load
+ld{.<sem: weak>}{.<space: source>}.<evict>{.L2::cache_hint}{.<prefetch>}{.<vec>}.<type: mem> | (d), [a], h:b64? | lsu load
 ld.<sem: volatile>{.<space: source>}{.<prefetch>}{.<vec>}.<type: mem>        | (d), [a]      | lsu load
-ld.<sem: relaxed acquire>.<scope>{.<space: common>}{.<evict>}{.<prefetch>}{.<vec>}.<type: mem> | (d), [a] | lsu load
-ld.<space: global>{.<cache: ca cg cs>}.nc{.<prefetch>}{.<vec>}.<type: mem>   | (d), [a]      | lsu load
-ld.<space: global>.nc.<evict>{.<prefetch>}{.<vec>}.<type: mem>               | (d), [a]      | lsu load
+ld.<sem: relaxed acquire>.<scope>{.<space: common>}{.<evict>}{.L2::cache_hint}{.<prefetch>}{.<vec>}.<type: mem> | (d), [a], h:b64? | lsu load
+ld.mmio.<sem: relaxed acquire>.<scope: sys>{.<space: global>}{.<vec>}.<type: mem>    | (d), [a]      | lsu load
+ld{.<sem: weak>}.<space: global>{.<cache: ca cg cs>}.nc{.L2::cache_hint}{.<prefetch>}{.<vec>}.<type: mem> | (d), [a], h:b64? | lsu load
+ld{.<sem: weak>}.<space: global>.nc.<evict>{.L2::cache_hint}{.<prefetch>}{.<vec>}.<type: mem> | (d), [a], h:b64? | lsu load
 ldu{.<space: global>}{.<vec>}.<type: mem>                   | (d), [a]      | lsu load
-st{.<sem: weak>}{.<space: sink>}{.<cache: wb cg cs wt>}{.<vec>}.<type: mem>  | [a], (b)      | lsu store
-st{.<sem: weak>}{.<space: sink>}.<evict>{.<vec>}.<type: mem>                 | [a], (b)      | lsu store
+st{.<sem: weak>}{.<space: sink>}{.<cache: wb cg cs wt>}{.L2::cache_hint}{.<vec>}.<type: mem> | [a], (b), h:b64? | lsu store
+st{.<sem: weak>}{.<space: sink>}.<evict>{.L2::cache_hint}{.<vec>}.<type: mem> | [a], (b), h:b64? | lsu store
 st.<sem: volatile>{.<space: sink>}{.<vec>}.<type: mem>                       | [a], (b)      | lsu store
-st.<sem: relaxed release>.<scope>{.<space: common>}{.<evict>}{.<vec>}.<type: mem> | [a], (b) | lsu store
+st.<sem: relaxed release>.<scope>{.<space: common>}{.<evict>}{.L2::cache_hint}{.<vec>}.<type: mem> | [a], (b), h:b64? | lsu store
+st.mmio.<sem: relaxed release>.<scope: sys>{.<space: global>}{.<vec>}.<type: mem>    | [a], (b)      | lsu store
 prefetch{.<space: global local>}.<mode: L1 L2>              | [a]           | lsu other
+prefetch{.<space: global>}.<mode: L2::evict_last L2::evict_normal> | [a]    | lsu other
 prefetchu.<mode: L1>                                        | [a]           | lsu other
+applypriority{.<space: global>}.<mode: L2::evict_normal>    | [a], b:imm    | lsu other
+discard{.<space: global>}.<mode: L2>                        | [a], b:imm    | lsu other
+createpolicy.<mode: fractional>.<prio>{.<rest>}.<type: b64> | d, a:f32?     | int other
+createpolicy.<mode: range>{.<space: global>}.<prio>{.<rest>}.<type: b64> | d, [a], b:u32, c:u32 | int other
+createpolicy.<mode: cvt>.L2.<type: b64>                     | d, a          | int other
 isspacep.<space: window>                                    | p, a:u64      | int other
 cvta.<space: window>.<type: u64>                            | d, a
 cvta.<mode: to>.<space: window>.<type: u64>                 | d, a
-cvt{.sat}.<type: integer>.<stype: integer>                  | d, a:s        | convert conversion
+cvt.<type: integer>.<stype: integer>                        | d, a:s        | convert conversion
+cvt.sat.<type: u8>.<stype: u16 u32 u64 s8 s16 s32 s64>      | d, a:s        | convert conversion
+cvt.sat.<type: u16>.<stype: u32 u64 s8 s16 s32 s64>         | d, a:s        | convert conversion
+cvt.sat.<type: u32>.<stype: u64 s8 s16 s32 s64>             | d, a:s        | convert conversion
+cvt.sat.<type: u64>.<stype: s8 s16 s32 s64>                 | d, a:s        | convert conversion
+cvt.sat.<type: s8>.<stype: u8 u16 u32 u64 s16 s32 s64>      | d, a:s        | convert conversion
+cvt.sat.<type: s16>.<stype: u16 u32 u64 s32 s64>            | d, a:s        | convert conversion
+cvt.sat.<type: s32>.<stype: u32 u64 s64>                    | d, a:s        | convert conversion
+cvt.sat.<type: s64>.<stype: u64>                            | d, a:s        | convert conversion
 cvt.<rnd: rint>{.ftz}{.sat}.<type: integer>.<stype: f32>    | d, a:s        | convert conversion
 cvt.<rnd: rint>{.sat}.<type: integer>.<stype: f64 f16>      | d, a:s        | convert conversion
-cvt.<rnd: rint>{.sat}.<type: int>.<stype: bf16>             | d, a:s        | convert conversion
-cvt.<rnd>{.sat}.<type: f16 f32 f64>.<stype: integer>        | d, a:s        | convert conversion
-cvt.<rnd>.<type: bf16>.<stype: int f16 f64>                 | d, a:s        | convert conversion
+cvt.<rnd: rint>.<type: integer>.<stype: bf16>               | d, a:s        | convert conversion
+cvt.<rnd>{.ftz}{.sat}.<type: f32>.<stype: integer>          | d, a:s        | convert conversion
+cvt.<rnd>{.sat}.<type: f16 f64>.<stype: integer>            | d, a:s        | convert conversion
+cvt.<rnd>.<type: bf16>.<stype: integer f64>                 | d, a:s        | convert conversion
+cvt{.<rnd>}.<type: bf16>.<stype: f16>                       | d, a:s        | convert conversion
+cvt{.<rnd>}.<type: f16>.<stype: bf16>                       | d, a:s        | convert conversion
 cvt{.ftz}{.sat}.<type: f64>.<stype: f32>                    | d, a:s        | convert conversion
 cvt{.ftz}{.sat}.<type: f32>.<stype: f16>                    | d, a:s        | convert conversion
 cvt{.sat}.<type: f64>.<stype: f16>                          | d, a:s        | convert conversion
-cvt.<type: f32 f64>.<stype: bf16>                           | d, a:s        | convert conversion
+cvt{.<rnd>}{.ftz}.<type: f32>.<stype: bf16>                 | d, a:s        | convert conversion
+cvt{.<rnd>}.<type: f64>.<stype: bf16>                       | d, a:s        | convert conversion
 cvt.<rnd>{.ftz}{.sat}.<type: f32>.<stype: f64>              | d, a:s        | convert conversion
 cvt.<rnd>{.ftz}{.sat}.<type: f16>.<stype: f32>              | d, a:s        | convert conversion
+cvt.<rnd>{.ftz}.<type: bf16>.<stype: f32>                   | d, a:s        | convert conversion
 cvt.<rnd>{.sat}.<type: f16>.<stype: f64>                    | d, a:s        | convert conversion
 cvt{.<rnd: rint>}{.ftz}{.sat}.<type: f32>.<stype: f32>      | d, a:s        | convert conversion
 cvt{.<rnd: rint>}{.sat}.<type: f64>.<stype: f64>            | d, a:s        | convert conversion
 cvt{.<rnd: rint>}{.sat}.<type: f16>.<stype: f16>            | d, a:s        | convert conversion
-cvt.<rnd: rn rz>{.relu}.<type: bf16 f16>.<stype: f32>       | d, a:s        | convert conversion
-cvt.<rnd: rn rz>{.relu}.<type: f16x2 bf16x2>.<stype: f32>   | d, a:s, b:s   | convert conversion
-cvt.<rnd: rna>.<type: tf32>.<stype: f32>                    | d:b32, a:s    | convert conversion
+cvt{.<rnd: rint>}.<type: bf16>.<stype: bf16>                | d, a:s        | convert conversion
+cvt.<rnd: rn rz>{.relu}{.satfinite}.<type: bf16 f16>.<stype: f32> | d, a:s        | convert conversion
+cvt.<rnd: rn rz>{.relu}{.satfinite}.<type: f16x2 bf16x2>.<stype: f32> | d, a:s, b:s   | convert conversion
+cvt.<rnd: rna>{.satfinite}.<type: tf32>.<stype: f32>        | d:b32, a:s    | convert conversion
+cvt.<rnd: rn rz>{.relu}{.satfinite}.<type: tf32>.<stype: f32> | d:b32, a:s    | convert conversion
+cvt.<rnd: rn>.satfinite{.relu}.<type: e4m3x2 e5m2x2>.<stype: f32> | d, a:s, b:s   | convert conversion
+cvt.<rnd: rn>.satfinite{.relu}.<type: e4m3x2 e5m2x2>.<stype: f16x2> | d, a:s        | convert conversion
+cvt.<rnd: rn>{.relu}.<type: f16x2>.<stype: e4m3x2 e5m2x2>   | d, a:s        | convert conversion
+cvt.<mode: pack>.sat.<type: u16 s16>.<stype: s32>           | d:b32, a:s, b:s | convert conversion
+cvt.<mode: pack>.sat.<type: u2 s2 u4 s4 u8 s8>.<stype: s32>.b32 | d:b32, a:s, b:s, c:b32 | convert conversion
 
 == control-flow-instructions | control branch
 bra{.uni}                                                   | label
@@ -238,16 +284,26 @@ barrier{.cta}.<mode: red>.<op: and or>{.aligned}.<type: pred> | p, a:u32, c:pred
 barrier{.cta}.<mode: red>.<op: and or>{.aligned}.<type: pred> | p, a:u32, b:u32, c:pred
 bar.<mode: warp>.sync                                       | a:u32         | control vote
 membar.<scope: cta gl sys>                                  |               | lsu other
-fence{.<sem: sc acq_rel>}.<scope>                           |               | lsu other
-atom{.<sem: asem>}{.<scope>}{.<space: common>}{.<scope2>}.<op: and or xor exch>.<type: b32 b64> | d, [a], b | lsu atomic
-atom{.<sem: asem>}{.<scope>}{.<space: common>}{.<scope2>}.<op: cas>.<type: bits> | d, [a], b, c | lsu atomic
-atom{.<sem: asem>}{.<scope>}{.<space: common>}{.<scope2>}.<op: add>.<type: u32 s32 u64 f32 f64> | d, [a], b | lsu atomic
-atom{.<sem: asem>}{.<scope>}{.<space: common>}{.<scope2>}.<op: inc dec>.<type: u32> | d, [a], b | lsu atomic
-atom{.<sem: asem>}{.<scope>}{.<space: common>}{.<scope2>}.<op: min max>.<type: u32 s32 u64 s64> | d, [a], b | lsu atomic
-red{.<sem: rsem>}{.<scope>}{.<space: common>}{.<scope2>}.<op: and or xor>.<type: b32 b64> | [a], b | lsu reduction
-red{.<sem: rsem>}{.<scope>}{.<space: common>}{.<scope2>}.<op: add>.<type: u32 s32 u64 f32 f64> | [a], b | lsu reduction
-red{.<sem: rsem>}{.<scope>}{.<space: common>}{.<scope2>}.<op: inc dec>.<type: u32> | [a], b | lsu reduction
-red{.<sem: rsem>}{.<scope>}{.<space: common>}{.<scope2>}.<op: min max>.<type: u32 s32 u64 s64> | [a], b | lsu reduction
+fence{.<sem: sc acq_rel acquire release>}.<scope>           |               | lsu other
+fence.proxy.<mode: alias>                                   |               | lsu other
+atom{.<sem: asem>}{.<scope>}{.<space: common>}.<op: and or xor exch>{.L2::cache_hint}.<type: b32 b64> | d, [a], b, h:b64? | lsu atomic
+atom{.<sem: asem>}{.<scope>}{.<space: common>}.<op: exch>{.L2::cache_hint}.<type: b128> | d, [a], b, h:b64? | lsu atomic
+atom{.<sem: asem>}{.<scope>}{.<space: common>}.<op: cas>.<type: bits b128> | d, [a], b, c | lsu atomic
+atom{.<sem: asem>}{.<scope>}{.<space: common>}.<op: add>{.L2::cache_hint}.<type: u32 s32 u64 f32 f64> | d, [a], b, h:b64? | lsu atomic
+atom{.<sem: asem>}{.<scope>}{.<space: common>}.<op: add>.noftz{.L2::cache_hint}.<type: half bhalf> | d, [a], b, h:b64? | lsu atomic
+atom{.<sem: asem>}{.<scope>}{.<space: common>}.<op: inc dec>{.L2::cache_hint}.<type: u32> | d, [a], b, h:b64? | lsu atomic
+atom{.<sem: asem>}{.<scope>}{.<space: common>}.<op: min max>{.L2::cache_hint}.<type: u32 s32 u64 s64> | d, [a], b, h:b64? | lsu atomic
+atom{.<sem: asem>}{.<scope>}{.<space: global>}.<op: add>{.L2::cache_hint}.<vec>.<type: f32> | (d), [a], (b), h:b64? | lsu atomic
+atom{.<sem: asem>}{.<scope>}{.<space: global>}.<op: add min max>.noftz{.L2::cache_hint}.<vec: v2 v4 v8>.<type: f16 bf16> | (d), [a], (b), h:b64? | lsu atomic
+atom{.<sem: asem>}{.<scope>}{.<space: global>}.<op: add min max>.noftz{.L2::cache_hint}.<vec>.<type: f16x2 bf16x2> | (d), [a], (b), h:b64? | lsu atomic
+red{.<sem: rsem>}{.<scope>}{.<space: common>}.<op: and or xor>{.L2::cache_hint}.<type: b32 b64> | [a], b, h:b64? | lsu reduction
+red{.<sem: rsem>}{.<scope>}{.<space: common>}.<op: add>{.L2::cache_hint}.<type: u32 s32 u64 f32 f64> | [a], b, h:b64? | lsu reduction
+red{.<sem: rsem>}{.<scope>}{.<space: common>}.<op: add>.noftz{.L2::cache_hint}.<type: half bhalf> | [a], b, h:b64? | lsu reduction
+red{.<sem: rsem>}{.<scope>}{.<space: common>}.<op: inc dec>{.L2::cache_hint}.<type: u32> | [a], b, h:b64? | lsu reduction
+red{.<sem: rsem>}{.<scope>}{.<space: common>}.<op: min max>{.L2::cache_hint}.<type: u32 s32 u64 s64> | [a], b, h:b64? | lsu reduction
+red{.<sem: rsem>}{.<scope>}{.<space: global>}.<op: add>{.L2::cache_hint}.<vec>.<type: f32> | [a], (b), h:b64? | lsu reduction
+red{.<sem: rsem>}{.<scope>}{.<space: global>}.<op: add min max>.noftz{.L2::cache_hint}.<vec: v2 v4 v8>.<type: f16 bf16> | [a], (b), h:b64? | lsu reduction
+red{.<sem: rsem>}{.<scope>}{.<space: global>}.<op: add min max>.noftz{.L2::cache_hint}.<vec>.<type: f16x2 bf16x2> | [a], (b), h:b64? | lsu reduction
 vote.sync.<mode: all any uni>.<type: pred>                  | p, a, e:u32   | control vote
 vote.sync.<mode: ballot>.<type: b32>                        | d, a:pred, e:u32 | control vote
 match.<mode: any>.sync.<type: b32 b64>                      | d:b32, a, e:u32 | control vote
@@ -262,4 +318,5 @@ trap                                                        |
 brkpt                                                       |
 nanosleep.<type: u32>                                       | a
 pmevent{.mask}                                              | a:imm
+griddepcontrol.<mode: launch_dependents wait>               |
 """

@@ -6,15 +6,13 @@ with its line: nothing is skipped or guessed.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from gpulab.errors import UnsupportedInstruction
 from gpulab.ptx.beyond import advice
-from gpulab.ptx.isa import SETS, TABLE
 from gpulab.ptx.syntax import (
     Address,
     Group,
@@ -27,6 +25,7 @@ from gpulab.ptx.syntax import (
     Special,
     Symbol,
 )
+from gpulab.ptx.table import Row, rows
 from gpulab.ptx.types import TYPE_BYTES
 
 FLOPS_OF_KIND = {"fadd": 1, "fmul": 1, "ffma": 2, "dadd": 1, "dmul": 1, "dfma": 2, "hadd": 1, "hmul": 1, "hfma": 2}
@@ -76,7 +75,7 @@ class Form:
         ``global``, ``shared``, ``local``, ``param``, ``const`` or ``generic`` for memory accesses, and the space named
         by `cvta` and `isspacep`; None for all else.
     vector : int
-        Elements per lane: 1, 2 or 4.
+        Elements per lane: 1, 2, 4 or 8.
     access_bytes : int
         Bytes per lane of a memory access, 0 for all else.
     pipe : str
@@ -99,8 +98,9 @@ class Form:
         Of atomics and reductions: ``add``, ``cas``, …; of `testp` the property; of `shf` the direction.
     semantics, scope, cache : str or None
         Memory ordering, its scope, and the cache operator.
-    ftz, saturate, carry_out, nan, relu, non_coherent, shift_amount : bool
-        ``.ftz``, ``.sat``, ``.cc``, ``.NaN``, ``.relu``, ``.nc``, ``.shiftamt``.
+    ftz, saturate, finite, carry_out, nan, relu, xor_sign, absolute, non_coherent, shift_amount, cache_hint : bool
+        ``.ftz``, ``.sat``, ``.satfinite``, ``.cc``, ``.NaN``, ``.relu``, ``.xorsign``, ``.abs``, ``.nc``, ``.shiftamt``,
+        ``.L2::cache_hint``.
     roles : tuple of Role
         One for each operand.
     section : str
@@ -128,67 +128,18 @@ class Form:
     cache: str | None
     ftz: bool
     saturate: bool
+    finite: bool
     carry_out: bool
     nan: bool
     relu: bool
+    xor_sign: bool
+    absolute: bool
     non_coherent: bool
     shift_amount: bool
+    cache_hint: bool
     roles: tuple[Role, ...]
     section: str
     syntax: str
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A line of the table."""
-
-    syntax: str
-    operands: str
-    pipe: str
-    kind: str
-    section: str
-
-    @property
-    def pattern(self) -> re.Pattern[str]:
-        """What spellings of an instruction it is for, made when it is first asked: most rows never are."""
-        return _pattern(self.syntax)
-
-
-@lru_cache(maxsize=1)
-def rows() -> dict[str, tuple[Row, ...]]:
-    """The table's rows by opcode, in its order."""
-    found: dict[str, list[Row]] = {}
-    for row in _read_table():
-        found.setdefault(re.match(r"\w+", row.syntax)[0], []).append(row)  # type: ignore[index]
-    return {opcode: tuple(entries) for opcode, entries in found.items()}
-
-
-def _read_table() -> Iterator[Row]:
-    family, defaults = "", ""
-    for line in filter(None, TABLE.splitlines()):
-        if line.startswith("=="):
-            family, defaults = (part.strip() for part in line[2:].split("|"))
-            continue
-        # A single | separates columns only with blanks around it; d|p has none.
-        syntax, operands, *rest = (part.strip() for part in re.split(r"\s\|(?:\s|$)", line))
-        pipe, kind = (rest[0] if rest else defaults).split()
-        opcode = re.match(r"\w+", syntax)[0]  # type: ignore[index]
-        yield Row(syntax, operands, pipe, kind, f"{family}-{opcode}")
-
-
-@cache
-def _pattern(syntax: str) -> re.Pattern[str]:
-    """The regular expression of a row: a named group for each ``<choice>``, an optional one for each ``{}``."""
-    pieces = re.split(r"<([^>]*)>", syntax)
-    literals = [re.escape(piece).replace(r"\{", "(?:").replace(r"\}", ")?") for piece in pieces[::2]]
-    choices = [_choice(piece) for piece in pieces[1::2]]
-    return re.compile("".join(piece for pair in zip(literals, [*choices, ""], strict=True) for piece in pair))
-
-
-def _choice(text: str) -> str:
-    name, _, words = text.partition(":")
-    alternatives = " ".join(SETS.get(word, word) for word in (words or name).split()).split()
-    return f"(?P<{name}>{'|'.join(re.escape(word) for word in alternatives)})"
 
 
 def form(instruction: Instruction) -> Form:
@@ -211,20 +162,23 @@ def form(instruction: Instruction) -> Form:
 @lru_cache(maxsize=4096)
 def _forms(opcode: str, modifiers: tuple[str, ...]) -> tuple[Form, ...]:
     """The forms of a spelling, in the table's order: rows may differ in nothing but their operands."""
-    spelling = ".".join((opcode, *modifiers))
-    matches = [(row, row.pattern.fullmatch(spelling)) for row in rows().get(opcode, ())]
-    return tuple(
-        _make_form(row, opcode, modifiers, match.groupdict())
-        for row, match in matches
-        if match and _is_possible(match.groupdict())
-    )
+    found = []
+    for row in rows().get(opcode, ()):
+        match = row.match(opcode, modifiers)
+        if match and _is_possible(match.groupdict()):
+            found.append(_make_form(row, opcode, modifiers, match.groupdict()))
+    return tuple(found)
+
+
+def plain_form(opcode: str, type_name: str) -> Form:
+    """An operation on a type without any modifier, e.g. ``add.f16``."""
+    return _forms(opcode, (type_name,))[0]
 
 
 def _is_possible(choices: dict[str, str | None]) -> bool:
-    """Whether choices that a row leaves open go together: at most 16 bytes a lane, and one scope."""
+    """Whether choices that a row leaves open go together: at most 16 bytes a lane."""
     vector, type_name = choices.get("vec"), choices.get("type")
-    fits = not (vector == "v4" and type_name and TYPE_BYTES[type_name] > MAX_ACCESS_BYTES // 4)
-    return fits and not (choices.get("scope") and choices.get("scope2"))
+    return not vector or not type_name or int(vector[1]) * TYPE_BYTES[type_name] <= MAX_ACCESS_BYTES
 
 
 def _make_form(row: Row, opcode: str, modifiers: tuple[str, ...], choices: dict[str, str | None]) -> Form:
@@ -249,15 +203,19 @@ def _make_form(row: Row, opcode: str, modifiers: tuple[str, ...], choices: dict[
         mode=choices.get("mode"),
         operation=choices.get("op"),
         semantics=choices.get("sem"),
-        scope=choices.get("scope") or choices.get("scope2"),
+        scope=choices.get("scope"),
         cache=choices.get("cache"),
         ftz="ftz" in modifiers,
         saturate="sat" in modifiers,
+        finite="satfinite" in modifiers,
         carry_out="cc" in modifiers,
         nan="NaN" in modifiers,
         relu="relu" in modifiers,
+        xor_sign="xorsign" in modifiers,
+        absolute="abs" in modifiers,
         non_coherent="nc" in modifiers,
         shift_amount="shiftamt" in modifiers,
+        cache_hint="L2::cache_hint" in modifiers,
         roles=tuple(_read_roles(row.operands, type_name, source_type)),
         section=row.section,
         syntax=row.syntax,
@@ -318,6 +276,8 @@ def _operand_problem(form: Form, instruction: Instruction) -> str | None:
             return f"Operand '{role.name}' of '{instruction.text}' does not fit {form.syntax}."
     if form.boolean is not None and len(operands) < len(roles):
         return f"'{instruction.text}' needs a predicate to combine with."
+    if roles and roles[-1].name == "h" and form.cache_hint != (len(operands) == len(roles)):
+        return f"'{instruction.text}' needs a cache policy exactly if it says .L2::cache_hint."
     return None
 
 

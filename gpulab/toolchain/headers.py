@@ -1,7 +1,8 @@
-"""Small stand-ins for the C and C++ standard headers that kernels include and that NVRTC does not bring.
+"""Small stand-ins for the headers that kernels include and that NVRTC does not bring or cannot read.
 
-Most of what kernels want from them (``printf``, ``assert``, ``memcpy``, ``sqrtf``) is built into NVRTC: the header only
-has to be there. Types agree with those of CCCL, so that both may be included.
+Most of what kernels want from the C headers (``printf``, ``assert``, ``memcpy``, ``sqrtf``) is built into NVRTC: the
+header only has to be there. Types agree with those of CCCL, so that both may be included. The C++ headers are those of
+libcu++ under their usual name, and ``cub/cub.cuh`` is its device part: the whole file has host code.
 """
 
 from __future__ import annotations
@@ -95,6 +96,28 @@ _CMATH = "#include <math.h>\nnamespace std {\n" + "".join(f"using ::{name};\n" f
 _INTEGER_NAMES = [f"{sign}int{bits}_t" for bits in (8, 16, 32, 64) for sign in ("", "u")] + ["intptr_t", "uintptr_t"]
 _CSTDINT = "#include <stdint.h>\nnamespace std {\n" + "".join(f"using ::{n};\n" for n in _INTEGER_NAMES) + "}\n"
 _CSTDDEF = "#include <stddef.h>\nnamespace std { using ::size_t; using ::ptrdiff_t; }\n"
+_LIBCUXX = [
+    "array",
+    "bit",
+    "functional",
+    "iterator",
+    "limits",
+    "numeric",
+    "optional",
+    "span",
+    "tuple",
+    "type_traits",
+    "utility",
+]
+_CUB = {
+    "block": "adjacent_difference discontinuity exchange histogram load merge_sort radix_rank radix_sort reduce run_length_decode "
+    "scan shuffle store",
+    "warp": "exchange load merge_sort reduce scan store",
+    "thread": "load operators reduce scan search sort store",
+}
+_CUB_DEVICE_PART = "".join(
+    f"#include <cub/{kind}/{kind}_{name}.cuh>\n" for kind, names in _CUB.items() for name in names.split()
+)
 
 #: Header name to text.
 STANDARD_HEADERS = {
@@ -104,5 +127,7 @@ STANDARD_HEADERS = {
         "float.h": _FLOAT, "cfloat": "#include <float.h>\n", "math.h": _MATH, "cmath": _CMATH,
         "stddef.h": "", "cstddef": _CSTDDEF, "stdio.h": "", "cstdio": "", "assert.h": "", "cassert": "",
         "stdlib.h": "", "cstdlib": "", "string.h": "", "cstring": "", "time.h": "", "ctime": "",
+        **{name: f"#include <cuda/std/{name}>\nnamespace std {{ using namespace ::cuda::std; }}\n" for name in _LIBCUXX},
+        "cub/cub.cuh": _CUB_DEVICE_PART,
     }.items()
 }  # fmt: skip

@@ -7,7 +7,8 @@ import random
 import re
 
 from gpulab.ptx.isa import SETS
-from gpulab.ptx.opcodes import Form, Row, _forms, rows
+from gpulab.ptx.opcodes import Form, _forms
+from gpulab.ptx.table import Row, rows
 
 _PART = re.compile(r"\{([^{}]*)\}|<([^<>]*)>|[^{}<>]+")
 
@@ -15,7 +16,7 @@ _PART = re.compile(r"\{([^{}]*)\}|<([^<>]*)>|[^{}<>]+")
 def spellings(row: Row) -> list[str]:
     """All spellings of a row, e.g. ``add.sat.s32``."""
     every = ("".join(parts) for parts in itertools.product(*_alternatives(row.syntax)))
-    return [spelling for spelling in every if _find(spelling) is not None]
+    return [spelling for spelling in every if _find(spelling, row) is not None]
 
 
 def _alternatives(syntax: str) -> list[list[str]]:
@@ -38,14 +39,14 @@ def sample(row: Row, limit: int) -> list[str]:
     return every if len(every) <= limit else random.Random(row.syntax).sample(every, limit)
 
 
-def _find(spelling: str) -> Form | None:
+def _find(spelling: str, row: Row) -> Form | None:
     opcode, *modifiers = spelling.split(".")
-    return next(iter(_forms(opcode, tuple(modifiers))), None)
+    return next((each for each in _forms(opcode, tuple(modifiers)) if each.syntax == row.syntax), None)
 
 
-def form_of(spelling: str) -> Form:
-    """The form of a spelling, its operands aside."""
-    found = _find(spelling)
+def form_of(spelling: str, row: Row) -> Form:
+    """The form that a row gives a spelling."""
+    found = _find(spelling, row)
     assert found is not None, f"the table does not find its own {spelling}"
     return found
 

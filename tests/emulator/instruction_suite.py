@@ -18,7 +18,8 @@ from gpulab.emulator import RunOptions
 
 LANES = 32
 SIZES = {"pred": 1, **{f"{kind}{bits}": bits // 8 for kind in "usb" for bits in (8, 16, 32, 64)}}
-SIZES |= {"f16": 2, "bf16": 2, "f16x2": 4, "bf16x2": 4, "f32": 4, "f64": 8}
+SIZES |= {"f16": 2, "bf16": 2, "f16x2": 4, "bf16x2": 4, "f32": 4, "f64": 8, "u16x2": 4, "s16x2": 4, "f32x2": 8}
+SIZES |= {"e4m3x2": 2, "e5m2x2": 2}
 FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 
 

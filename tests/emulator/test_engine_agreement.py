@@ -15,6 +15,7 @@ from gpulab.ptx.opcodes import Form, Row
 FORMS_PER_ROW = 3  # 40 find nothing more, and take minutes
 CASES_PER_KERNEL = 60
 CONTROL = {"bra", "brx", "call", "ret", "exit", "trap", "brkpt", "bar", "barrier"}
+POLICIES = {"createpolicy"}  # of caches; nothing reads them
 WARP_WIDE = {"shfl", "vote", "match", "activemask", "redux", "elect"}
 
 _FLOAT_PATTERNS = {
@@ -40,8 +41,9 @@ def _inputs(type_name: str, chooser: random.Random) -> list[int]:
     if type_name == "pred":
         return [chooser.randrange(2) for _ in range(LANES)]
     if type_name.endswith("x2"):
-        half = _FLOAT_PATTERNS[type_name.removesuffix("x2")]
-        return [chooser.choice(half) << 16 | chooser.choice(half) for _ in range(LANES)]
+        bits = 8 * size // 2
+        half = _FLOAT_PATTERNS.get(type_name.removesuffix("x2")) or _edges(bits)
+        return [chooser.choice(half) << bits | chooser.choice(half) for _ in range(LANES)]
     special = _FLOAT_PATTERNS.get(type_name) or _edges(8 * size)
     return [chooser.choice(special) if chooser.random() < 0.7 else chooser.getrandbits(8 * size) for _ in range(LANES)]
 
@@ -55,8 +57,8 @@ def _edges(bits: int) -> list[int]:
     ]
 
 
-def _case(spelling: str) -> Case:
-    found = form_of(spelling)
+def _case(spelling: str, row: Row) -> Case:
+    found = form_of(spelling, row)
     roles = [role for role in found.roles if not role.optional or found.boolean is not None]
     sources = tuple(role.type for role in roles if not role.written and role.type != "imm")
     results = tuple(["pred", "pred"] if roles[0].name == "p|q" else [roles[0].type])
@@ -85,13 +87,14 @@ def _text(found: Form, spelling: str, operands: list[str]) -> str:
     )
 
 
-def _computes(spelling: str) -> bool:
-    found = form_of(spelling)
+def _computes(spelling: str, row: Row) -> bool:
+    found = form_of(spelling, row)
     return (
-        found.opcode not in CONTROL | WARP_WIDE
+        found.opcode not in CONTROL | WARP_WIDE | POLICIES
         and bool(found.roles)
         and found.roles[0].written
         and found.access_bytes == 0
+        and found.type != "b128"
     )
 
 
@@ -103,8 +106,12 @@ def computing_rows() -> list[Row]:
 @cache
 def kernels() -> dict[str, tuple[Case, ...]]:
     """All cases, in kernels of a size that compiles quickly."""
-    chosen = [spelling for row in computing_rows() for spelling in sample(row, FORMS_PER_ROW) if _computes(spelling)]
-    cases = [_case(spelling) for spelling in dict.fromkeys(chosen)]
+    cases = [
+        _case(spelling, row)
+        for row in computing_rows()
+        for spelling in sample(row, FORMS_PER_ROW)
+        if _computes(spelling, row)
+    ]
     groups = [tuple(cases[start : start + CASES_PER_KERNEL]) for start in range(0, len(cases), CASES_PER_KERNEL)]
     return {f"{group[0].name} to {group[-1].name}": group for group in groups}
 
@@ -127,7 +134,9 @@ def test_engines_agree_on_every_form(name: str) -> None:
 def test_every_form_of_the_table_is_tried() -> None:
     tried = {case_.name.split(".")[0] for cases in kernels().values() for case_ in cases}
     computing = {
-        row.syntax.split(".")[0].split("{")[0] for row in computing_rows() if any(map(_computes, sample(row, 1)))
+        row.syntax.split(".")[0].split("{")[0]
+        for row in computing_rows()
+        if any(_computes(spelling, row) for spelling in sample(row, 1))
     }
     assert tried == computing
     assert sum(len(cases) for cases in kernels().values()) > 200

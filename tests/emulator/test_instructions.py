@@ -7,6 +7,7 @@ from compare_cases import COMPARE, CONVERT, MOVE
 from float_cases import F32, F64, HALF
 from instruction_suite import check
 from integer_cases import ARITHMETIC, BITS, CARRY
+from packed_cases import EIGHT_BITS, PACKED
 from ptx_harness import ENGINE_NAMES
 
 TABLES = {
@@ -19,6 +20,8 @@ TABLES = {
     "compare": COMPARE,
     "convert": CONVERT,
     "move": MOVE,
+    "packed": PACKED,
+    "eight bits": EIGHT_BITS,
 }
 CASES = [(table, index) for table, cases in TABLES.items() for index in range(len(cases))]
 

@@ -126,7 +126,7 @@ def test_registers_written_and_read(line: str, written: list[str], read: list[st
         ("tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [a, {%f1, %f2}];", ["tex.2d.v4.f32.f32"]),
         ("add.rn.s32 %r1, %r2, %r3;", ["add.rn.s32", "Supported forms: add."]),
         ("mul.wide.s64 %rd1, %rd2, %rd3;", ["mul.wide.s64"]),
-        ("min.relu.s32 %r1, %r2, %r3;", ["min.relu.s32"]),
+        ("min.relu.u32 %r1, %r2, %r3;", ["min.relu.u32"]),
         ("addd.s32 %r1, %r2, %r3;", ["Near names", "add"]),
         ("cvt.f32.s32 %f1, %r1;", ["cvt.f32.s32"]),
         ("setp.lt.b32 %p1, %r1, %r2;", ["setp.lt.b32"]),

@@ -123,6 +123,31 @@ def test_stand_in_headers_bring_what_kernels_want_of_them() -> None:
     assert [each.dtype for each in parameters] == [np.int64, np.uint8, np.float32, np.uint64]
 
 
+def test_headers_of_the_cpp_library_are_those_of_libcudacxx() -> None:
+    names = "array bit functional iterator limits numeric optional span tuple type_traits utility".split()
+    source = (
+        "".join(f"#include <{name}>\n" for name in names)
+        + """
+    extern "C" __global__ void k(int* x) {
+        std::array<int, 3> a{1, 2, 3}; std::optional<int> o; std::swap(a[0], a[1]);
+        x[0] = a[x[1]] + std::numeric_limits<int>::max() + std::is_same_v<int, float> + std::get<0>(std::make_tuple(3, 4)) + o.value_or(x[2]);
+    }"""
+    )
+    assert nvrtc.compile_kernel(source, "k").kernel == "k"
+
+
+def test_the_device_part_of_cub_compiles() -> None:
+    source = """
+    #include <cub/cub.cuh>
+    extern "C" __global__ void k(int* x) {
+        using Reduce = cub::BlockReduce<int, 128>; using Scan = cub::WarpScan<int>;
+        __shared__ Reduce::TempStorage reduce; __shared__ Scan::TempStorage scan[4];
+        int sum = Reduce(reduce).Sum(x[threadIdx.x]); Scan(scan[threadIdx.x / 32]).InclusiveSum(sum, sum);
+        x[threadIdx.x] = sum + cub::LowerBound(x, 5, 3);
+    }"""
+    assert "shfl.sync" in nvrtc.compile_kernel(source, "k").text
+
+
 def test_options_reach_the_compiler() -> None:
     source = '#ifndef N\n#error "N is needed"\n#endif\nextern "C" __global__ void k(float* x) { x[N] = 1.f / x[0]; }'
     exact = nvrtc.compile_kernel(source, "k", ("-DN=2",))
