@@ -6,6 +6,7 @@ import functools
 import itertools
 from pathlib import Path
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from ptx_harness import Run, kernel, new_world, run
@@ -338,3 +339,56 @@ def test_functions_that_are_not_copied_for_their_size_run_as_well(engine: str, m
         monkeypatch.setattr("gpulab.ptx.callgraph.FLAT_LIMIT", limit)
         monkeypatch.setattr("gpulab.ptx.callgraph.SMALL", 4)
         assert values(engine, body, module) == [truth(3, lane) for lane in range(8)]
+
+
+LLVM_IR = """
+target triple = "nvptx64-nvidia-cuda"
+declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+declare ptr @llvm.stacksave()
+declare void @llvm.stackrestore(ptr)
+define ptx_kernel void @k(ptr addrspace(1) %out) {
+  %t = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %place = getelementptr i32, ptr addrspace(1) %out, i32 %t
+  switch i32 %t, label %other [ i32 0, label %a  i32 1, label %b  i32 2, label %c  i32 3, label %a  i32 4, label %d  i32 5, label %e ]
+a:
+  store volatile i32 10, ptr addrspace(1) %place
+  br label %other
+b:
+  store volatile i32 20, ptr addrspace(1) %place
+  ret void
+c:
+  store volatile i32 30, ptr addrspace(1) %place
+  br label %other
+d:
+  store volatile i32 40, ptr addrspace(1) %place
+  br label %b
+e:
+  store volatile i32 50, ptr addrspace(1) %place
+  br label %other
+other:
+  %saved = call ptr @llvm.stacksave()
+  %n = add i32 %t, 1
+  %array = alloca i32, i32 %n, align 4
+  %last = getelementptr i32, ptr %array, i32 %t
+  store volatile i32 7, ptr %array
+  store volatile i32 %t, ptr %last
+  %first = load volatile i32, ptr %array
+  %before = load volatile i32, ptr addrspace(1) %place
+  %sum = add i32 %first, %before
+  store volatile i32 %sum, ptr addrspace(1) %place
+  call void @llvm.stackrestore(ptr %saved)
+  ret void
+}
+"""
+
+
+def test_a_switch_and_a_dynamic_array_as_llvm_writes_them(engine: str) -> None:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    machine = llvm.Target.from_triple("nvptx64-nvidia-cuda").create_target_machine("sm_80", "+ptx78", 2)
+    written = machine.emit_assembly(llvm.parse_assembly(LLVM_IR))
+    assert "brx.idx" in written
+    assert "alloca.u64" in written
+    out = np.full(9, 100, np.uint32)
+    run(engine, written, out, block=9)
+    assert out.tolist() == [10, 20, 37, 17, 20, 57, 107, 107, 107]
