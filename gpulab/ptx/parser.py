@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpulab.ptx.body import BodyReader
 from gpulab.ptx.debuginfo import LineTable, skip_section
 from gpulab.ptx.declarations import LINKING, integer, read_parameters, read_variables
@@ -40,6 +42,7 @@ class _ModuleReader:
         self._target = ""
         self._functions: dict[str, Function] = {}
         self._variables: dict[str, Variable] = {}
+        self._aliases: dict[str, str] = {}
         self._unresolved: list[tuple[str, int]] = []
 
     def read(self) -> Module:
@@ -49,6 +52,8 @@ class _ModuleReader:
         if not self._version:
             raise tokens.error("A PTX module begins with .version and .target, but none came.")
         self._check_names()
+        for name, other in self._aliases.items():
+            self._functions[name] = replace(self._functions[other], name=name)
         return Module(self._version, self._target, self._functions, self._variables, tokens.text)
 
     def _read_statement(self, directive: str) -> None:
@@ -64,8 +69,10 @@ class _ModuleReader:
             self._skip_file()
         elif directive == "section":
             skip_section(tokens)
-        elif directive in ("pragma", "alias"):
+        elif directive == "pragma":
             tokens.skip_statement()
+        elif directive == "alias":
+            self._read_alias()
         else:
             self._read_definition(directive)
 
@@ -73,6 +80,17 @@ class _ModuleReader:
         self._target = self._tokens.expect_kind("word", "a target such as sm_80")
         while self._tokens.accept(","):
             self._tokens.take()
+
+    def _read_alias(self) -> None:
+        """Read ``.alias one, other;``: a name that was declared without a body has that of another function."""
+        tokens = self._tokens
+        name = tokens.expect_kind("word", "a function name")
+        tokens.expect(",")
+        other = tokens.expect_kind("word", "a function name")
+        tokens.expect(";")
+        if name not in self._functions or other not in self._functions:
+            raise tokens.error(".alias needs two functions that are declared before it.", tokens.index - 2)
+        self._aliases[name] = other
 
     def _skip_file(self) -> None:
         integer(self._tokens)

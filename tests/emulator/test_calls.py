@@ -392,3 +392,8 @@ def test_a_switch_and_a_dynamic_array_as_llvm_writes_them(engine: str) -> None:
     out = np.full(9, 100, np.uint32)
     run(engine, written, out, block=9)
     assert out.tolist() == [10, 20, 37, 17, 20, 57, 107, 107, 107]
+
+
+def test_an_alias_is_called_as_the_function_that_it_names(engine: str) -> None:
+    module = ".func (.param .b32 r) other(.param .b32 n);\n" + FACTORIAL + ".alias other, factorial;\n"
+    assert values(engine, CALL.replace("factorial", "other"), module) == [1, 1, 2, 6, 24, 120, 720, 5040]
