@@ -193,7 +193,9 @@ def test_an_exception_in_a_debug_kernel_is_told(cupy: Any) -> None:
             raise ValueError
 
     gpulab.use("cuda")
-    with pytest.raises(KernelException, match=r"raised ValueError in block \(1, 0, 0\), thread \(5, 0, 0\)"):
+    with pytest.raises(
+        KernelException, match=r"raised ValueError \(line \d+\) in block \(1, 0, 0\), thread \(5, 0, 0\)"
+    ):
         kernel[2, 32](X.copy())
 
 
