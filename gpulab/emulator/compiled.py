@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from gpulab.counters import Counters
-from gpulab.emulator import layout, native, native_count, native_touch
+from gpulab.emulator import layout, native, native_count, native_touch, workers
 from gpulab.emulator.callback import Callback
 from gpulab.emulator.compiled_errors import error_of
 from gpulab.emulator.layout import FAULT_CODES, SLOTS
@@ -103,6 +103,18 @@ def aligned(nbytes: int) -> np.ndarray:
     return backing[start : start + nbytes]
 
 
+def _carve(sizes: dict[str, int]) -> tuple[dict[str, np.ndarray], dict[str, int]]:
+    """Zeroed bytes of each size, in one piece of memory, and their addresses, which are multiples of 64."""
+    ends = np.cumsum([-(-size // 64) * 64 for size in sizes.values()]).tolist()
+    whole = aligned(ends[-1])
+    origin = whole.ctypes.data
+    starts = dict(zip(sizes, [0, *ends], strict=False))
+    return (
+        {name: whole[starts[name] : starts[name] + size] for name, size in sizes.items()},
+        {name: origin + start for name, start in starts.items()},
+    )
+
+
 @dataclass
 class OsThread:
     """An OS thread's context and memory, and those of the blocks that it has in flight besides.
@@ -159,7 +171,7 @@ class Run:
         self.blocks = None if chosen is None else np.asarray(list(chosen), np.int64)
         self.block_count = self.launch.blocks if self.blocks is None else len(self.blocks)
         self.in_flight = self.options.in_flight(self.program, self.block_count)
-        self.tids = _thread_indices(self.launch)
+        self.tids = _thread_indices(self.launch.block)
         self.parameter_buffer = np.frombuffer(self.parameters + bytes(16), np.uint8).copy()
         self.symbol_table = np.array([self.symbols[name] for name in sorted(self.symbols)] or [0], np.int64)
         self.touched = self._touched() if self.options.count else None
@@ -182,17 +194,20 @@ class Run:
         program, launch = self.program, self.launch
         instructions, warps = len(program.forms), launch.warps_per_block
         shared_bytes = shared_memory_bytes(program, launch)
-        buffers = {
-            "shared": aligned(shared_bytes),
-            "local": aligned(program.local_bytes * warps * layout.WARP + 32),
-            "frames": aligned(frame_bytes(program) * warps),
-            "block_counters": aligned(16 * len(program.graph.blocks)),
-            "memory_counters": aligned(native_touch.WORD_BYTES * instructions),
-            "branch_counters": aligned(16 * instructions),
-            "caches": aligned(native_touch.CACHE_ENTRY_BYTES << native_touch.CACHE_BITS),
-            "memos": aligned(native_touch.MEMO_BYTES * ((1 << native_touch.MEMO_BITS) + instructions)),
-            "l1": aligned(8 * native_touch.L1_ENTRIES),
-        }
+        counted = 1 if self.options.count else 0
+        buffers, addresses = _carve(
+            {
+                "shared": shared_bytes,
+                "local": program.local_bytes * warps * layout.WARP + 32,
+                "frames": frame_bytes(program) * warps,
+                "block_counters": 16 * len(program.graph.blocks),
+                "memory_counters": native_touch.WORD_BYTES * instructions,
+                "branch_counters": 16 * instructions,
+                "caches": counted * native_touch.CACHE_ENTRY_BYTES << native_touch.CACHE_BITS,
+                "memos": counted * native_touch.MEMO_BYTES * ((1 << native_touch.MEMO_BITS) + instructions),
+                "l1": 8 * native_touch.L1_ENTRIES,
+            }
+        )
         words = {
             "windows": self.windows.ctypes.data,
             "last_window": len(self.windows) - 1,
@@ -226,7 +241,7 @@ class Run:
             "block_table": self.block_table.ctypes.data,
             "print": self.calls.address,
             "fault_instruction": -1,  # a launch that is stopped between two blocks is nowhere
-            **{name: buffer.ctypes.data for name, buffer in buffers.items()},
+            **addresses,
         }
         # In cache lines of its own, for each thread writes to its context all the time.
         context = aligned(8 * layout.CONTEXT_WORDS + 128)[: 8 * layout.CONTEXT_WORDS].view(np.int64)
@@ -240,7 +255,7 @@ class Run:
         """Run all blocks; raise what went wrong."""
         try:
             for each in self.threads:
-                threading.Thread(target=self._work, args=(each,), daemon=True).start()
+                workers.start(functools.partial(self._work, each))
             timed_out = self._watch()
         except BaseException:
             # Ctrl-C, most of all.
@@ -348,16 +363,14 @@ class Run:
             return found
         entries, lanes = self._summed("block_counters", 2).T
         on, divergent = self._summed("branch_counters", 2).T
-        for block in program.graph.blocks:
-            span = slice(block.start, block.stop)
-            found.warp_instructions[span] = entries[block.rank]
-            found.thread_instructions[span] = lanes[block.rank]
-        guarded = np.array([each.guard is not None for each in program.function.instructions], bool)
-        found.thread_instructions_pred_on[:] = np.where(guarded, on, found.thread_instructions)
+        tables = program.tables
+        found.warp_instructions[:] = entries[tables.block]
+        found.thread_instructions[:] = lanes[tables.block]
+        found.thread_instructions_pred_on[:] = np.where(tables.guarded, on, found.thread_instructions)
         found.divergent_branches[:] = divergent
-        sizes = np.array([form.access_bytes for form in program.forms], np.int64)
-        is_shared = np.array([(form.space or "").startswith("shared") for form in program.forms], bool)
-        words = native_count.expand(self._summed("memory_counters", native_touch.WORD_BYTES // 8), sizes, is_shared)
+        words = native_count.expand(
+            self._summed("memory_counters", native_touch.WORD_BYTES // 8), tables.access_bytes, tables.is_shared
+        )
         for name, column in zip(native_touch.WORDS, words.T, strict=True):
             getattr(found, name)[:] = column
         found.leave_out(program.synthetic)
@@ -375,9 +388,10 @@ def shared_memory_bytes(program: Program, launch: LaunchConfig) -> int:
     return -(-program.static_shared_bytes // 16) * 16 + dynamic if dynamic else program.static_shared_bytes
 
 
-def _thread_indices(launch: LaunchConfig) -> np.ndarray:
-    """``threadIdx`` of every lane: shape (warps, 3, 32), int32."""
-    x, y, _ = launch.block
-    linear = np.arange(launch.warps_per_block * layout.WARP)
+@functools.lru_cache(maxsize=64)
+def _thread_indices(block: tuple[int, int, int]) -> np.ndarray:
+    """``threadIdx`` of every lane: shape (warps, 3, 32), int32. Not to be written to."""
+    x, y, z = block
+    linear = np.arange(-(-x * y * z // layout.WARP) * layout.WARP)
     axes = np.stack([linear % x, linear // x % y, linear // (x * y)]).astype(np.int32)
     return np.ascontiguousarray(axes.reshape(3, -1, layout.WARP).transpose(1, 0, 2))

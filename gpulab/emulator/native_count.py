@@ -116,6 +116,7 @@ def _define_count(module: IrModule, space: str) -> None:
     if space == "local":
         count_local(b, vector, addresses, mask, counters, info)
         return
+    _try_contiguous(b, context, vector, mask, counters, info, space)
     for width in (32, 16):
         _try_affine(b, context, vector, mask, counters, info, width, space)
     if space == "global":
@@ -126,6 +127,22 @@ def _define_count(module: IrModule, space: str) -> None:
     b.call("measure", None, addresses, mask, info, b.load("i64", sectors), b.load("i64", misses), counters)
     b.ret()
     b.finish()
+
+
+def _try_contiguous(
+    b: Builder, context: Value, vector: Value, mask: Value, counters: Value, info: Value, space: str
+) -> None:
+    """Return by way of the quickest count if the lanes of a full warp turn out to be neighbors."""
+    first, size = b.extract(vector, constant("i32", 0)), b.and_(info, 255)
+    steps = b.mul(constants("i64", list(range(WARP))), b.widen(size))
+    equal = b.mask_word(b.compare("eq", b.add(steps, first), vector))
+    with b.if_(b.is_("eq", b.and_(equal, mask), -1)):
+        if space == "shared":
+            increment(b, b.offset(counters, 8 * ALIGNED))
+        else:
+            b.call("count_contiguous", None, context, first, counters, info)
+        b.ret()
+        b.label(b.fresh("dead"))
 
 
 def _try_affine(

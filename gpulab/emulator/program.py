@@ -27,6 +27,28 @@ SPIN_BUDGET = 32
 """How often a warp runs loops that may wait for other threads before it gives others a turn."""
 
 
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What counters need to know of each instruction: arrays as long as there are instructions.
+
+    Attributes
+    ----------
+    block : numpy.ndarray
+        Rank of its basic block.
+    guarded : numpy.ndarray
+        Whether it has a guard.
+    access_bytes : numpy.ndarray
+        Bytes per lane that it accesses, 0 for most.
+    is_shared : numpy.ndarray
+        Whether that is shared memory.
+    """
+
+    block: np.ndarray
+    guarded: np.ndarray
+    access_bytes: np.ndarray
+    is_shared: np.ndarray
+
+
 @dataclass(frozen=True)
 class Program:
     """One kernel of a module, made flat with all that it calls, variables laid out.
@@ -100,6 +122,19 @@ class Program:
         calls = (each.operands[1] for each in self.function.instructions if each.opcode == "call")
         if Symbol("malloc") in calls:
             memory.heap  # noqa: B018 (it takes its place now)
+
+    @cached_property
+    def tables(self) -> Tables:
+        """What counters need to know of each instruction."""
+        block = np.zeros(len(self.forms), np.int64)
+        for each in self.graph.blocks:
+            block[each.start : each.stop] = each.rank
+        return Tables(
+            block,
+            np.array([each.guard is not None for each in self.function.instructions], bool),
+            np.array([form.access_bytes for form in self.forms], np.int64),
+            np.array([(form.space or "").startswith("shared") for form in self.forms], bool),
+        )
 
     def shared_bytes(self, dynamic: int) -> int:
         """Shared memory of a block in bytes: the static part, and `dynamic` bytes behind it."""
