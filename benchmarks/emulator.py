@@ -192,19 +192,24 @@ def simulator_gain(row: dict[str, Any], simulated: dict[str, Any]) -> float:
 
 
 def launch_table(rows: list[dict[str, Any]]) -> str:
-    """First and cached launches as text."""
+    """What first and cached launches cost besides the run, as text: milliseconds, wall-clock and CPU; of it the PTX."""
     lines = [
-        f"{'workload':<21} {'':<5} {'first, ms':>9} {'of it PTX':>9} {'cached, ms':>10} {'of it PTX':>9} {'run, ms':>8} "
-        f"{'uncounted':>9} {'peak, MiB':>9} {'arrays':>7}"
+        f"{'workload':<21} {'':<5} {'first':>6} {'CPU':>6} {'PTX':>6} {'cached':>7} {'CPU':>6} {'PTX':>6} {'run':>7} "
+        f"{'peak, MiB':>9} {'arrays':>7}"
     ]
     for row in rows:
         first, cached = row["first"], row["cached"]
         lines.append(
-            f"{row['name']:<21} {row['language']:<5} {first['launch'] * 1e3:9.0f} {first['ptx'] * 1e3:9.0f} "
-            f"{cached['launch'] * 1e3:10.1f} {cached['ptx'] * 1e3:9.1f} {cached['again'] * 1e3:8.1f} "
-            f"{cached['uncounted'] * 1e3:9.1f} {first['peak_bytes'] / 2**20:9.0f} {first['array_bytes'] / 2**20:7.0f}"
+            f"{row['name']:<21} {row['language']:<5} {_beside_run(first, '')} {_beside_run(first, '_cpu')} "
+            f"{first['ptx_cpu'] * 1e3:6.0f} {_beside_run(cached, ''):>7} {_beside_run(cached, '_cpu')} "
+            f"{cached['ptx_cpu'] * 1e3:6.0f} {cached['again'] * 1e3:7.1f} {first['peak_bytes'] / 2**20:9.0f} "
+            f"{first['array_bytes'] / 2**20:7.0f}"
         )
     return "\n".join(lines)
+
+
+def _beside_run(found: dict[str, float], kind: str) -> str:
+    return f"{(found['launch' + kind] - found['again' + kind]) * 1e3:6.0f}"
 
 
 def fast_enough(row: dict[str, Any], other: dict[str, float] | None, simulated: dict[str, Any]) -> bool:

@@ -18,33 +18,28 @@ from workloads import workloads
 import gpulab
 
 
-def seconds(action: Any) -> float:
-    """Wall-clock seconds of a call."""
-    start = time.perf_counter()
+def timed(action: Any) -> np.ndarray:
+    """Wall-clock and CPU seconds of a call."""
+    start, cpu_start = time.perf_counter(), time.process_time()
     action()
-    return time.perf_counter() - start
+    return np.array([time.perf_counter() - start, time.process_time() - cpu_start])
 
 
 def main(name: str, language: str, scale: int) -> None:
-    """Seconds of compilation to PTX and of the whole first launch, of a second one, and the process's peak memory."""
+    """Times of compilation to PTX, of the whole first launch and of a second one, and the process's peak memory."""
     workload = next(each for each in workloads(scale) if each.name == name)
     device = gpulab.use("A100")
     _warm_numba(language, device)
     arguments = workload.arguments()
     bound = kernel_of(workload, language)[workload.grid, workload.block]
-    ptx = seconds(lambda: bound.kernel.compile(arguments, device.gpu.compute_capability))
-    launch = ptx + seconds(lambda: device.launch(bound, arguments, count=True))
-    again = seconds(lambda: device.launch(bound, arguments, count=True))
+    ptx = timed(lambda: bound.kernel.compile(arguments, device.gpu.compute_capability))
+    launch = ptx + timed(lambda: device.launch(bound, arguments, count=True))
+    again = timed(lambda: device.launch(bound, arguments, count=True))
     assert workload.is_right(arguments, workload.output(arguments))
-    device.launch(bound, arguments, count=False)
-    found = {
-        "ptx": ptx,
-        "launch": launch,
-        "again": again,
-        "uncounted": seconds(lambda: device.launch(bound, arguments, count=False)),
-        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-        "array_bytes": sum(each.nbytes for each in arguments if isinstance(each, np.ndarray)),
-    }
+    times = {"ptx": ptx, "launch": launch, "again": again}
+    found = {name: wall for name, (wall, _) in times.items()} | {f"{name}_cpu": cpu for name, (_, cpu) in times.items()}
+    found["peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    found["array_bytes"] = sum(each.nbytes for each in arguments if isinstance(each, np.ndarray))
     json.dump(found, sys.stdout)
 
 

@@ -101,16 +101,20 @@ def compile_object(text: str, level: int = 1) -> bytes:
     options = llvm.create_pipeline_tuning_options(level)
     options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
     builder = llvm.create_pass_builder(machine, options)
-    _passes(builder, level).run(module, builder)
+    _passes(level).run(module, builder)
     return machine.emit_object(module)
 
 
-def _passes(builder: Any, level: int) -> Any:
-    if level > 1:
-        return builder.getModulePassManager()
+def _passes(level: int) -> Any:
     passes = llvm.create_new_module_pass_manager()
     passes.add_sroa_pass()
     if level:
+        passes.add_instruction_combine_pass()
+    if level > 1:
+        passes.add_simplify_cfg_pass()
+        passes.add_loop_rotate_pass()
+        passes.add_new_gvn_pass()
+        passes.add_dead_store_elimination_pass()
         passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
     passes.add_dead_code_elimination_pass()
