@@ -59,7 +59,9 @@ def execute(
     program.prepare(memory)
     code = variant(program, launch.block, options.count, symbols, general)
     run = Run(program, launch, parameters, memory, symbols, options, code)
+    start = time.perf_counter()
     run.finish()
+    code.spent += time.perf_counter() - start
     return run.counters()
 
 

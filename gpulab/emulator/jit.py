@@ -12,6 +12,7 @@ import hashlib
 import itertools
 import json
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,15 +40,19 @@ class Code:
         By function name.
     notes : tuple of int
         What its maker noted about it.
+    level : int
+        How much it was optimized.
+    seconds : float
+        What making it took, perhaps in another process.
     library : object
         Keeps it loaded.
-    from_cache : bool
     """
 
     addresses: dict[str, int]
     notes: tuple[int, ...]
+    level: int
+    seconds: float
     library: Any
-    from_cache: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,7 @@ def compile_object(text: str, level: int = 1) -> bytes:
     text : str
         LLVM assembly.
     level : int
-        0 compiles fast to slow code; 1 runs a short list of passes, 2 LLVM's own long one.
+        0 compiles fast, to code that takes up to twice the time; 1 runs a short list of passes, 2 a longer one.
     """
     machine = target_machine(level)
     module = llvm.parse_assembly(text)
@@ -129,7 +134,9 @@ def _generators() -> str:
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
-def build(make: Callable[[], Source], parts: tuple[str, ...], imports: dict[str, int], level: int = 1) -> Code:
+def build(
+    make: Callable[[], Source], parts: tuple[str, ...], imports: dict[str, int], levels: tuple[int, ...] = (1,)
+) -> Code:
     """Take from disk, or make and compile, a module; link it.
 
     Parameters
@@ -140,34 +147,39 @@ def build(make: Callable[[], Source], parts: tuple[str, ...], imports: dict[str,
         What `make` depends on, besides the package's own source.
     imports : dict of str to int
         Addresses of functions that the module declares.
-    level : int
-        As for `compile_object`.
+    levels : tuple of int
+        As for `compile_object`: the first of which there is code on disk, or else the last, which is compiled.
     """
     with _lock:
-        machine = (llvmlite.__version__, llvm.get_host_cpu_name(), _features(), str(level))
-        name = cache.key(_generators(), *machine, *parts)
-        stored = cache.load(name)
+        names = [_name(level, parts) for level in levels]
+        found = ((level, cache.load(name)) for level, name in zip(levels, names, strict=True))
+        level, stored = next(((level, stored) for level, stored in found if stored), (levels[-1], None))
         if stored:
-            exports, notes, image = _unpack(stored)
+            exports, notes, seconds, image = _unpack(stored)
         else:
-            source = make()
+            start, source = time.perf_counter(), make()
             exports, notes, image = source.exports, source.notes, compile_object(source.text, level)
-            cache.save(name, _pack(exports, notes, image))
+            seconds = time.perf_counter() - start
+            cache.save(names[-1], _pack(exports, notes, seconds, image))
         library = llvm.JITLibraryBuilder().add_object_img(image).add_current_process()
         for symbol, address in imports.items():
             library.import_symbol(symbol, address)
         for symbol in exports:
             library.export_symbol(symbol)
         tracker = library.link(_linker(), f"gpulab{next(_serial)}")
-        return Code({symbol: tracker[symbol] for symbol in exports}, notes, tracker, bool(stored))
+        return Code({symbol: tracker[symbol] for symbol in exports}, notes, level, seconds, tracker)
 
 
-def _pack(exports: tuple[str, ...], notes: tuple[int, ...], image: bytes) -> bytes:
-    header = json.dumps([exports, notes]).encode()
+def _name(level: int, parts: tuple[str, ...]) -> str:
+    return cache.key(_generators(), llvmlite.__version__, llvm.get_host_cpu_name(), _features(), str(level), *parts)
+
+
+def _pack(exports: tuple[str, ...], notes: tuple[int, ...], seconds: float, image: bytes) -> bytes:
+    header = json.dumps([exports, notes, seconds]).encode()
     return len(header).to_bytes(8, "little") + header + image
 
 
-def _unpack(stored: bytes) -> tuple[tuple[str, ...], tuple[int, ...], bytes]:
+def _unpack(stored: bytes) -> tuple[tuple[str, ...], tuple[int, ...], float, bytes]:
     end = 8 + int.from_bytes(stored[:8], "little")
-    exports, notes = json.loads(stored[8:end])
-    return tuple(exports), tuple(notes), stored[end:]
+    exports, notes, seconds = json.loads(stored[8:end])
+    return tuple(exports), tuple(notes), seconds, stored[end:]

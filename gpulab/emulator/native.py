@@ -11,7 +11,7 @@ from gpulab.emulator import jit
 @functools.cache
 def helpers() -> jit.Code:
     """The linked helpers; kernels import their addresses."""
-    return jit.build(_make, ("helpers",), {}, level=2)
+    return jit.build(_make, ("helpers",), {}, (2,))
 
 
 def _make() -> jit.Source:

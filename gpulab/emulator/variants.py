@@ -13,8 +13,10 @@ from gpulab.emulator.layout import register_offset
 from gpulab.emulator.lower_values import register_slots
 from gpulab.emulator.program import Program
 
-# Above so many instructions the optimizer costs more than it wins on the first launch.
+# Above so many instructions the optimizer costs more than it ever wins.
 FULL_OPTIMIZATION_LIMIT = 3000
+# Optimized code takes so many times as long to make as the first code. When a kernel has run as long, it was worth it.
+_COST_OF_OPTIMIZATION = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +38,16 @@ class Variant:
     kind : Kind
     fast : jit.Code
         With the fast plan, or the general one if that was asked for. It notes the instructions before which it may bail
-        out to the general variant, which is compiled only then.
+        out to the general variant, which is compiled only then. First it is compiled in a hurry.
+    spent : float
+        Seconds that launches took with it.
     """
 
     program: Program
     kind: Kind
     symbols: dict[str, int]
     fast: jit.Code
+    spent: float = 0.0
     _general: jit.Code | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -50,6 +55,12 @@ class Variant:
     def address(self) -> int:
         """Where the fast variant begins."""
         return self.fast.addresses["warp"]
+
+    def optimize_if_due(self) -> None:
+        """Compile again, with optimization, once launches have taken as long as that takes."""
+        small = len(self.program.forms) <= FULL_OPTIMIZATION_LIMIT
+        if small and self.fast.level == 0 and self.spent > _COST_OF_OPTIMIZATION * self.fast.seconds:
+            self.fast = _build(self.program, self.kind, self.symbols, levels=(1,))
 
     def general_address(self) -> int:
         """Where the general variant begins, compiled if need be."""
@@ -71,14 +82,17 @@ def masks_end(program: Program) -> int:
 
 
 def _build(
-    program: Program, kind: Kind, symbols: dict[str, int], bail_points: tuple[int, ...] | None = None
+    program: Program,
+    kind: Kind,
+    symbols: dict[str, int],
+    bail_points: tuple[int, ...] | None = None,
+    levels: tuple[int, ...] = (1, 0),
 ) -> jit.Code:
     """The code of one kind, or of the general variant that it bails out to at some points."""
-    level = 1 if len(program.forms) <= FULL_OPTIMIZATION_LIMIT else 0
     imports = native.helpers().addresses | (check_helpers().addresses if kind.check else {})
     names = sorted(symbols)
     parts = (program.module.text, program.function.name, repr(kind), repr(names), repr(bail_points))
-    return jit.build(lambda: _lower(program, kind, symbols, bail_points), parts, imports, level)
+    return jit.build(lambda: _lower(program, kind, symbols, bail_points), parts, imports, levels)
 
 
 def _lower(program: Program, kind: Kind, symbols: dict[str, int], bail_points: tuple[int, ...] | None) -> jit.Source:
@@ -120,4 +134,5 @@ def variant(
         known = _variants[id(program)]
         if key not in known:
             known[key] = Variant(program, kind, symbols, _build(program, kind, symbols))
+        known[key].optimize_if_due()
         return known[key]

@@ -4,15 +4,31 @@ from __future__ import annotations
 
 import functools
 import signal
+import tempfile
 import threading
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+from ptx_harness import kernel
 
 from gpulab.counters import Counters
-from gpulab.emulator import ENGINES, Memory, Program, RunOptions, cache, compiled, layout, load, native, place_variables
+from gpulab.emulator import (
+    ENGINES,
+    Memory,
+    Program,
+    RunOptions,
+    cache,
+    compiled,
+    jit,
+    layout,
+    load,
+    native,
+    place_variables,
+    variants,
+)
 from gpulab.errors import KernelFault, TimeLimitError
 from gpulab.launch import LaunchConfig
 from gpulab.ptx import parse
@@ -169,3 +185,32 @@ def test_a_damaged_file_of_the_cache_is_not_used(tmp_path: Path, monkeypatch: py
     path = cache.folder() / "x"
     path.write_bytes(path.read_bytes()[:-1])
     assert cache.load("x") is None
+
+
+def test_a_kernel_that_runs_long_is_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPULAB_CACHE", str(tmp_path))
+    program = load(parse(kernel("u64 a", "ld.param.u64 %rd1, [a]; st.global.u32 [%rd1], 9876;")), "k")
+    first = variants.variant(program, (32, 1, 1), True, {}, False)
+    assert first.fast.level == 0
+    first.spent = 2.9 * first.fast.seconds
+    assert variants.variant(program, (32, 1, 1), True, {}, False).fast.level == 0
+    first.spent = 3.1 * first.fast.seconds
+    assert variants.variant(program, (32, 1, 1), True, {}, False).fast.level == 1
+    # Another process finds the better code.
+    program = load(program.module, "k")
+    assert variants.variant(program, (32, 1, 1), True, {}, False).fast.level == 1
+
+
+def test_a_cache_that_cannot_be_written_serves_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPULAB_CACHE", str(tmp_path))
+    text = kernel("u64 a", "ld.param.u64 %rd1, [a]; st.global.u32 [%rd1], 6789;")
+    variants.variant(load(parse(text), "k"), (32, 1, 1), True, {}, False)
+    monkeypatch.setattr(tempfile, "mkstemp", _refuse)
+    monkeypatch.setattr(jit, "compile_object", _refuse)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert variants.variant(load(parse(text), "k"), (32, 1, 1), True, {}, False).fast.addresses
+
+
+def _refuse(*arguments: object, **options: object) -> None:
+    raise PermissionError(f"not here: {arguments}, {options}")

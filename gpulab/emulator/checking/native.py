@@ -10,7 +10,7 @@ from gpulab.emulator import jit
 @functools.cache
 def helpers() -> jit.Code:
     """The linked helpers; kernels import their addresses."""
-    return jit.build(_make, ("check helpers",), {}, level=2)
+    return jit.build(_make, ("check helpers",), {}, (2,))
 
 
 def _make() -> jit.Source:
