@@ -4,7 +4,8 @@ Addresses are virtual. Each allocation has a window of 2**40 bytes of its own: t
 of an address, and the allocation begins 2**38 bytes into its window, so that an index that is far too large, or negative,
 still lies in the window of the array that it was meant for and is reported with its true offset. No index error can land
 in a neighbouring array, and a wild pointer is a report, not a crash. Windows 1 to 3 are shared memory, local memory and
-the kernel's parameters as generic addresses see them. A constant variable begins 2**37 bytes higher in its window.
+the kernel's parameters as generic addresses see them; in window 8 lie the addresses of functions (`ptx.callgraph`), which
+are no memory. A constant variable begins 2**37 bytes higher in its window.
 
 The host's memory of an allocation is `address + delta` of its window; NumPy arrays are adopted without a copy. Compiled
 kernels read the table `Memory.windows` (one row for each window) for base, size and delta.

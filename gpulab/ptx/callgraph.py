@@ -14,8 +14,8 @@ from functools import cached_property
 from gpulab.errors import UnsupportedInstruction
 from gpulab.ptx.syntax import Function, Instruction, Module, Prototype, Symbol, Variable, symbols_in
 
-CODE_START = 3 << 40
-"""Where function addresses begin: in a window of addresses that no memory has."""
+CODE_START = 8 << 40
+"""Where function addresses begin: in a window of addresses that no memory has (`emulator.memory`)."""
 
 CODE_STEP = 16
 """Distance of functions; even, for a pointer to a member of a C++ class keeps a flag in its lowest bit."""
