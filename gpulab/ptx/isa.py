@@ -180,8 +180,10 @@ set.<cmp: fcmp>{.<bool>}{.ftz}.<type: f16x2>.<stype: f16x2>              | d, a:
 set.<cmp: fcmp>{.<bool>}{.ftz}.<type: u32 s32>.<stype: f16x2>            | d, a:s, b:s, c:pred?
 set.<cmp: fcmp>{.<bool>}.<type: u32 s32>.<stype: bf16x2>                 | d, a:s, b:s, c:pred?
 set.<cmp: fcmp>{.<bool>}.<type: bf16x2>.<stype: bf16x2>                  | d, a:s, b:s, c:pred?
-setp.<cmp: fcmp>{.<bool>}{.ftz}.<type: half>                | p|q, a, b, c:pred?
-setp.<cmp: fcmp>{.<bool>}.<type: bhalf>                     | p|q, a, b, c:pred?
+setp.<cmp: fcmp>{.<bool>}{.ftz}.<type: f16>                 | p, a, b, c:pred?
+setp.<cmp: fcmp>{.<bool>}{.ftz}.<type: f16x2>               | p|q, a, b, c:pred?
+setp.<cmp: fcmp>{.<bool>}.<type: bf16>                      | p, a, b, c:pred?
+setp.<cmp: fcmp>{.<bool>}.<type: bf16x2>                    | p|q, a, b, c:pred?
 
 == logic-and-shift-instructions | int integer
 and.<type: pred bits>                                       | d, a, b
@@ -200,17 +202,17 @@ shfl.sync.<mode: up down bfly idx>.<type: b32>              | d|p, a, b:u32, c:u
 prmt.<type: b32>{.<mode: f4e b4e rc8 ecl ecr rc16>}         | d, a, b, c    | int integer
 ld{.<sem: weak>}{.<space: source>}{.<cache: ca cg cs lu cv>}{.L2::cache_hint}{.<prefetch>}{.<vec>}.<type: mem> | (d), [a], h:b64? | lsu load
 ld{.<sem: weak>}{.<space: source>}.<evict>{.L2::cache_hint}{.<prefetch>}{.<vec>}.<type: mem> | (d), [a], h:b64? | lsu load
-ld.<sem: volatile>{.<space: source>}{.<prefetch>}{.<vec>}.<type: mem>        | (d), [a]      | lsu load
+ld.<sem: volatile>{.<space: common>}{.<prefetch>}{.<vec>}.<type: mem>        | (d), [a]      | lsu load
 ld.<sem: relaxed acquire>.<scope>{.<space: common>}{.<evict>}{.L2::cache_hint}{.<prefetch>}{.<vec>}.<type: mem> | (d), [a], h:b64? | lsu load
-ld.mmio.<sem: relaxed acquire>.<scope: sys>{.<space: global>}{.<vec>}.<type: mem>    | (d), [a]      | lsu load
-ld{.<sem: weak>}.<space: global>{.<cache: ca cg cs>}.nc{.L2::cache_hint}{.<prefetch>}{.<vec>}.<type: mem> | (d), [a], h:b64? | lsu load
-ld{.<sem: weak>}.<space: global>.nc.<evict>{.L2::cache_hint}{.<prefetch>}{.<vec>}.<type: mem> | (d), [a], h:b64? | lsu load
+ld.mmio.<sem: relaxed>.<scope: sys>{.<space: global>}.<type: mem>    | (d), [a]      | lsu load
+ld.<space: global>{.<cache: ca cg cs>}.nc{.L2::cache_hint}{.<prefetch>}{.<vec>}.<type: mem> | (d), [a], h:b64? | lsu load
+ld.<space: global>.nc.<evict>{.L2::cache_hint}{.<prefetch>}{.<vec>}.<type: mem> | (d), [a], h:b64? | lsu load
 ldu{.<space: global>}{.<vec>}.<type: mem>                   | (d), [a]      | lsu load
 st{.<sem: weak>}{.<space: sink>}{.<cache: wb cg cs wt>}{.L2::cache_hint}{.<vec>}.<type: mem> | [a], (b), h:b64? | lsu store
 st{.<sem: weak>}{.<space: sink>}.<evict>{.L2::cache_hint}{.<vec>}.<type: mem> | [a], (b), h:b64? | lsu store
-st.<sem: volatile>{.<space: sink>}{.<vec>}.<type: mem>                       | [a], (b)      | lsu store
+st.<sem: volatile>{.<space: common>}{.<vec>}.<type: mem>                       | [a], (b)      | lsu store
 st.<sem: relaxed release>.<scope>{.<space: common>}{.<evict>}{.L2::cache_hint}{.<vec>}.<type: mem> | [a], (b), h:b64? | lsu store
-st.mmio.<sem: relaxed release>.<scope: sys>{.<space: global>}{.<vec>}.<type: mem>    | [a], (b)      | lsu store
+st.mmio.<sem: relaxed>.<scope: sys>{.<space: global>}.<type: mem>    | [a], (b)      | lsu store
 prefetch{.<space: global local>}.<mode: L1 L2>              | [a]           | lsu other
 prefetch{.<space: global>}.<mode: L2::evict_last L2::evict_normal> | [a]    | lsu other
 prefetchu.<mode: L1>                                        | [a]           | lsu other

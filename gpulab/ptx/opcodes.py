@@ -165,7 +165,7 @@ def _forms(opcode: str, modifiers: tuple[str, ...]) -> tuple[Form, ...]:
     found = []
     for row in rows().get(opcode, ()):
         match = row.match(opcode, modifiers)
-        if match and _is_possible(match.groupdict()):
+        if match and _is_possible(match.groupdict(), modifiers):
             found.append(_make_form(row, opcode, modifiers, match.groupdict()))
     return tuple(found)
 
@@ -175,10 +175,13 @@ def plain_form(opcode: str, type_name: str) -> Form:
     return _forms(opcode, (type_name,))[0]
 
 
-def _is_possible(choices: dict[str, str | None]) -> bool:
-    """Whether choices that a row leaves open go together: at most 16 bytes a lane."""
+def _is_possible(choices: dict[str, str | None], modifiers: tuple[str, ...]) -> bool:
+    """Whether choices that a row leaves open go together: at most 16 bytes a lane, policies of caches for global memory."""
     vector, type_name = choices.get("vec"), choices.get("type")
-    return not vector or not type_name or int(vector[1]) * TYPE_BYTES[type_name] <= MAX_ACCESS_BYTES
+    if vector and type_name and int(vector[1]) * TYPE_BYTES[type_name] > MAX_ACCESS_BYTES:
+        return False
+    has_policy = any(word.startswith(("L1::", "L2::")) for word in modifiers)
+    return not has_policy or choices.get("space") in (None, "global")
 
 
 def _make_form(row: Row, opcode: str, modifiers: tuple[str, ...], choices: dict[str, str | None]) -> Form:

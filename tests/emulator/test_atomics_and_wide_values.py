@@ -140,9 +140,9 @@ def test_every_cache_operator_and_policy_leaves_the_value_alone(engine: str) -> 
     source, found = np.arange(32, dtype=np.uint32), np.zeros((12, 32), np.uint32)
     loads = (
         "ld.global.ca", "ld.global.cg", "ld.global.cs", "ld.global.lu", "ld.global.cv", "ld.volatile.global", "ld.mmio.relaxed.sys.global",
-        "ld.acquire.gpu.global", "ld.global.L1::evict_last.L2::256B", "ld.weak.global.nc.L1::no_allocate",
+        "ld.acquire.gpu.global", "ld.global.L1::evict_last.L2::256B", "ld.global.nc.L1::no_allocate",
     )  # fmt: skip
-    stores = ("st.global.wb", "st.global.cg", "st.global.cs", "st.global.wt", "st.volatile.global", "st.mmio.release.sys.global",
+    stores = ("st.global.wb", "st.global.cg", "st.global.cs", "st.global.wt", "st.volatile.global", "st.mmio.relaxed.sys.global",
               "st.release.gpu.global", "st.global.L1::evict_first", "st.weak.global", "st.relaxed.cta.global")  # fmt: skip
     lines = "".join(
         f"{load}.u32 %r2, [%rd5]; add.u32 %r2, %r2, {number}; {store}.u32 [%rd4+{128 * number}], %r2;\n"
