@@ -1,28 +1,8 @@
 // Cooperative groups within a block.
 
 #include <cooperative_groups.h>
-#include <math.h>
 
 namespace cg = cooperative_groups;
-
-// Softmax over rows, a warp a row, maximum and sum found in one sweep.
-extern "C" __global__ void softmax_online(const float* in, float* out, int rows, int width) {
-    auto warp = cg::tiled_partition<32>(cg::this_thread_block());
-    int row = blockIdx.x * warp.meta_group_size() + warp.meta_group_rank();
-    if (row >= rows) return;
-    float top = -INFINITY, sum = 0;
-    for (int i = warp.thread_rank(); i < width; i += 32) {
-        float value = in[row * width + i], before = top;
-        top = fmaxf(top, value);
-        sum = sum * __expf(before - top) + __expf(value - top);
-    }
-    for (int step = 16; step; step /= 2) {
-        float other_top = warp.shfl_xor(top, step), other_sum = warp.shfl_xor(sum, step), both = fmaxf(top, other_top);
-        sum = (top == both ? sum : sum * __expf(top - both)) + (other_top == both ? other_sum : other_sum * __expf(other_top - both));
-        top = both;
-    }
-    for (int i = warp.thread_rank(); i < width; i += 32) out[row * width + i] = __expf(in[row * width + i] - top) / sum;
-}
 
 // Sum of a long array by cooperative groups: tiles of 8, then the block; an even number of items a thread as int2.
 extern "C" __global__ void sum_groups(const int2* in, int pairs, long long* total) {

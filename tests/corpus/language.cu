@@ -14,6 +14,20 @@ template <typename T, typename F> __global__ void transform(const T* in, T* out,
     if (i < n) out[i] = f(in[i]);
 }
 
+// A recursive template and a fold, both done by the compiler.
+template <int N> struct Factorial { static constexpr long long value = N * Factorial<N - 1>::value; };
+template <> struct Factorial<0> { static constexpr long long value = 1; };
+template <typename A, typename B> struct Same { static constexpr bool value = false; };
+template <typename A> struct Same<A, A> { static constexpr bool value = true; };
+template <typename... T> __device__ auto sum_of(T... x) { return (x + ...); }
+
+extern "C" __global__ void folds(long long* out) {
+    out[0] = Factorial<15>::value;
+    out[1] = sum_of(1, 2LL, 3u, (short)4);
+    out[2] = Same<decltype(sum_of(1, 2.0f)), float>::value;
+    if constexpr (sizeof(void*) == 8) out[3] = 64; else out[3] = 32;
+}
+
 // A matrix class with operators, a static function and a base class.
 struct Named { int id = 7; __device__ int tag() const { return id; } };
 struct Matrix2 : Named {

@@ -1,4 +1,4 @@
-// Statistics and learning: means of clusters, neighbors, layer norms.
+// Statistics and learning: means of clusters, neighbors, softmax, layer norms.
 
 #include <math.h>
 
@@ -50,6 +50,24 @@ __global__ void nearest_neighbors(const float2* points, int n, const float2* que
             }
     }
     for (int k = 0; k < K; k++) found[q * K + k] = who[k];
+}
+
+// Softmax over rows, a warp a row, maximum and sum found in one sweep.
+extern "C" __global__ void softmax_online(const float* in, float* out, int rows, int width) {
+    int row = blockIdx.x * blockDim.x / 32 + threadIdx.x / 32, lane = threadIdx.x % 32;
+    if (row >= rows) return;
+    float top = -INFINITY, sum = 0;
+    for (int i = lane; i < width; i += 32) {
+        float value = in[row * width + i], before = top;
+        top = fmaxf(top, value);
+        sum = sum * __expf(before - top) + __expf(value - top);
+    }
+    for (int step = 16; step; step /= 2) {
+        float other_top = __shfl_xor_sync(~0u, top, step), other_sum = __shfl_xor_sync(~0u, sum, step), both = fmaxf(top, other_top);
+        sum = (top == both ? sum : sum * __expf(top - both)) + (other_top == both ? other_sum : other_sum * __expf(other_top - both));
+        top = both;
+    }
+    for (int i = lane; i < width; i += 32) out[row * width + i] = __expf(in[row * width + i] - top) / sum;
 }
 
 // Layer norm by Welford's update and its merge across lanes; a block a row.

@@ -130,7 +130,7 @@ def test_neighbors(run: Runner, random: np.random.Generator, k: int) -> None:
 def test_softmax(run: Runner, random: np.random.Generator, rows: int, width: int) -> None:
     x = (20 * random.random((rows, width)) - 10).astype(np.float32)
     out = np.zeros_like(x)
-    run(kernel("groups.cu", "softmax_online")[-(-rows // 2), 64], x, out, rows, width)
+    run(kernel("learning.cu", "softmax_online")[-(-rows // 2), 64], x, out, rows, width)
     np.testing.assert_allclose(out, softmax(x), rtol=1e-4, atol=1e-7)
 
 

@@ -52,7 +52,6 @@ def test_product_blocked_in_registers(run: Runner, random: np.random.Generator) 
 @pytest.mark.parametrize(
     ("dtype", "name", "tile"),
     [
-        (np.float32, "gemm_tiled<float, 16>", 16),
         (np.float64, "gemm_tiled<double, 8>", 8),
         (np.int32, "gemm_tiled<int, 6>", 6),
     ],
