@@ -35,10 +35,11 @@ def main(name: str, language: str, scale: int) -> None:
     ptx = timed(lambda: bound.kernel.compile(arguments, device.gpu.compute_capability))
     launch = ptx + timed(lambda: device.launch(bound, arguments, count=True))
     again = timed(lambda: device.launch(bound, arguments, count=True))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     assert workload.is_right(arguments, workload.output(arguments))
     times = {"ptx": ptx, "launch": launch, "again": again}
     found = {name: wall for name, (wall, _) in times.items()} | {f"{name}_cpu": cpu for name, (_, cpu) in times.items()}
-    found["peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    found["peak_bytes"] = peak
     found["array_bytes"] = sum(each.nbytes for each in arguments if isinstance(each, np.ndarray))
     json.dump(found, sys.stdout)
 

@@ -33,6 +33,7 @@ L1_ENTRIES, L1_WAYS = 4096, 4
 L1_FACTOR, L1_SHIFT = (1 << 33) + (3 << 25) + 97, 33
 EPOCH_SHIFT = 56
 CACHE_BITS = 10
+_MANY = 14  # lanes with sectors of their own
 CACHE_ENTRY_BYTES = 128
 
 
@@ -54,7 +55,7 @@ def define_touch(module: IrModule) -> None:
     mask, info = b.argument("mask", "i32"), b.argument("info", "i64")
     where = b.variable(sectors)
     with b.if_(b.is_("eq", b.and_(info, STORE), 0)):
-        missing = _look_up(b, context, where, mask)
+        missing = _look_up(b, context, sectors, where, mask)
         with b.if_(b.is_("ne", missing, 0)):
             with b.bits(missing) as lane:
                 sector = _at(b, where, lane)
@@ -70,7 +71,7 @@ def define_touch(module: IrModule) -> None:
 
 
 def l1_place(b: Builder, sector: Value) -> Value:
-    """Where the modeled L1 has the set of a sector, in bytes."""
+    """Where the modeled L1 has the set of a sector (or of each of a vector of sectors), in bytes."""
     # 128 bytes for the four sets of a line.
     row = b.and_(b.lshr(b.mul(b.lshr(sector, 2), L1_FACTOR), L1_SHIFT - 7), 8 * L1_ENTRIES - 128)
     return b.or_(row, b.shl(b.and_(sector, 3), 5))
@@ -129,14 +130,34 @@ def _at(b: Builder, where: Value, lane: Value) -> Value:
     return b.load("i64", b.offset(where, b.mul(b.resize(lane, "i64"), 8)))
 
 
-def _look_up(b: Builder, context: Value, where: Value, mask: Value) -> Value:
-    """Lanes whose sectors, kept at `where`, the table has not."""
+def _look_up(b: Builder, context: Value, sectors: Value, where: Value, mask: Value) -> Value:
+    """Lanes whose sectors, kept at `where` too, the table has not."""
     missing = b.variable(constant("i32", 0))
+    few, many, done = b.fresh("few"), b.fresh("many"), b.fresh("looked_up")
+    b.cond(b.is_("ult", b.popcount(mask), _MANY), few, many)
+    b.label(many)
+    b.store(b.and_(mask, b.not_(_hits_of_all(b, context, sectors))), missing)
+    b.br(done)
+    b.label(few)
     with b.bits(mask) as lane:
         sector = _at(b, where, lane)
         miss = b.resize(b.not_(l1_hit(b, _ways(b, context, sector), l1_tag(b, context, sector))), "i32")
         b.store(b.or_(b.load("i32", missing), b.shl(miss, lane)), missing)
+    b.br(done)
+    b.label(done)
     return b.load("i32", missing)
+
+
+def _hits_of_all(b: Builder, context: Value, sectors: Value) -> Value:
+    """Lanes whose sectors the table has, without a loop: quicker than one for many lanes."""
+    table = get(b, context, "l1", "ptr")
+    places, tags = b.hidden(l1_place(b, sectors)), b.hidden(l1_tag(b, context, sectors))
+    hits = constant("i32", 0)
+    for lane in range(WARP):
+        ways = b.offset(table, b.load("i64", b.offset(places, 8 * lane)))
+        hit = l1_hit(b, ways, b.load("i64", b.offset(tags, 8 * lane)))
+        hits = b.or_(hits, b.shl(b.resize(hit, "i32"), lane))
+    return hits
 
 
 def advance_versions(b: Builder, context: Value) -> None:
