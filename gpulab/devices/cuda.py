@@ -64,6 +64,11 @@ class CudaDevice(Device):
         """Run a kernel once, or with `count` as often as measuring needs, and copy results into NumPy arrays."""
         kernel, config = bound.kernel, bound.config
         ptx = kernel.compile(args, self.compile_capability)
+        if kernel.enable_cooperative_groups or "%envreg1" in ptx.text:
+            raise DeviceError(
+                f"{kernel.name} needs a cooperative launch (this_grid().sync()), which is made on emulated GPUs only: "
+                'gpulab.use("A100"). On this GPU, end the kernel there and start a second one.'
+            )
         module = self._module(kernel, ptx)
         function = module.get_function(ptx.kernel)
         self._allow_shared(kernel, config, function)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gpulab.devices import checked, limits
+from gpulab.devices import checked, cooperative, limits
 from gpulab.devices.array import DeviceArray
 from gpulab.devices.checked import CheckRecord, Prepared
 from gpulab.devices.protocol import Bound, Buffer, Device, Kernel, LaunchRecord
@@ -61,9 +61,10 @@ class EmulatedDevice(Device):
 
     def _launch(self, bound: Bound, args: Sequence[Any], count: bool, sample_blocks: int | None) -> LaunchRecord:
         sample = _sample(bound.config, sample_blocks)
-        options = RunOptions(count=count, time_limit_s=self.time_limit_s)
-        with self._prepared(bound, args) as (ptx, launch):
-            with _named(ptx):
+        with self._prepared(bound, args) as (ptx, launch, options):
+            options = dataclasses.replace(options, count=count)
+            cooperative.check_sample(ptx, options, sample is not None)
+            with _named(ptx), cooperative.explained(bound.kernel, launch[0], options.workspace != 0):
                 counters, incomplete = (
                     (execute(*launch, options), ()) if sample is None else execute_sample(*launch, options, sample)
                 )
@@ -75,12 +76,16 @@ class EmulatedDevice(Device):
         return LaunchRecord(ptx, config, self.gpu, self.kind, described, program, counted, incomplete=incomplete)
 
     @contextlib.contextmanager
-    def _prepared(self, bound: Bound, args: Sequence[Any], watched: bool = False) -> Iterator[tuple[PtxText, Prepared]]:
-        """The kernel compiled and its arguments bound: what an engine takes, less the options."""
+    def _prepared(
+        self, bound: Bound, args: Sequence[Any], watched: bool = False
+    ) -> Iterator[tuple[PtxText, Prepared, RunOptions]]:
+        """The kernel compiled and its arguments bound: what an engine takes."""
         kernel, config = bound.kernel, bound.config
         ptx = kernel.compile(args, self.gpu.compute_capability)
         program = program_of(ptx)
         limits.check(self.gpu, kernel, config, ptx, program)
+        together = cooperative.is_cooperative(kernel, program)
+        in_flight = cooperative.blocks_in_flight(self.gpu, config, ptx, program, together)
         symbols = _variables_of(kernel, ptx, program)
         with _Binding(self.memory, watched) as binding:
             parameters = abi.pack(kernel.name, ptx.parameters, args, binding.bind)
@@ -89,7 +94,9 @@ class EmulatedDevice(Device):
                     f"{kernel.name} has {program.parameter_bytes} bytes of parameters in its PTX, but its arguments "
                     f"make {len(parameters)}. Check the parameter list."
                 )
-            yield ptx, (program, config, parameters, self.memory, symbols)
+            workspace = binding.add(cooperative.workspace(), "the grid's workspace") if together else 0
+            options = RunOptions(time_limit_s=self.time_limit_s, resident_blocks=in_flight, workspace=workspace)
+            yield ptx, (program, config, parameters, self.memory, symbols), options
 
     def check(self, bound: Bound, args: Sequence[Any]) -> CheckRecord:
         """Run a kernel once under the check. What it does wrong is in the record, and nothing of that is raised.
@@ -99,10 +106,9 @@ class EmulatedDevice(Device):
         GpulabError
             `CompileError` or `ArgumentError`, as for a launch.
         """
-        options = RunOptions(time_limit_s=self.time_limit_s)
         with _LAUNCHING:
             try:
-                with self._prepared(bound, args, watched=True) as (ptx, launch):
+                with self._prepared(bound, args, watched=True) as (ptx, launch, options):
                     return checked.run(self.gpu, ptx, launch, options)
             except LaunchError as error:
                 return checked.refused(self.gpu, bound, error)
@@ -210,6 +216,10 @@ class _Binding:
             return self._adopt(array, name, array.ctypes.data, array.dtype, array.shape).address
         low, span = _bytes_of(array)
         return self._adopt(span, name, low, array.dtype, array.shape).address + array.ctypes.data - low
+
+    def add(self, array: np.ndarray, name: str) -> int:
+        """Address of memory of the launch's own."""
+        return self._adopt(array, name, array.ctypes.data, array.dtype, array.shape).address
 
     def _adopt(self, array: np.ndarray, name: str, start: int, dtype: np.dtype, shape: tuple[int, ...]) -> Allocation:
         # The same array passed twice has one address, as a device array has.

@@ -30,6 +30,7 @@ class Kernel(Protocol):
     name: str
     language: str
     max_dynamic_shared_size_bytes: int | None
+    enable_cooperative_groups: bool | None
 
     def compile(self, args: Sequence[Any], compute_capability: tuple[int, int]) -> PtxText:
         """PTX for arguments of these types."""

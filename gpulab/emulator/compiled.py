@@ -242,6 +242,7 @@ class Run:
             "flow_blocks": len(program.graph.blocks),
             "block_table": self.block_table.ctypes.data,
             "print": self.calls.address,
+            "workspace": self.options.workspace,
             "fault_instruction": -1,  # a launch that is stopped between two blocks is nowhere
             **addresses,
         }

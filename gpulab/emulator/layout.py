@@ -16,7 +16,7 @@ _CONTEXT = (
     # The launch
     "windows", "last_window", "params", "param_bytes", "symbols", "tids",
     "ntid.x", "ntid.y", "ntid.z", "nctaid.x", "nctaid.y", "nctaid.z",
-    "threads", "warps", "shared_bytes", "local_bytes", "local_fixed", "local_used", "print",
+    "threads", "warps", "shared_bytes", "local_bytes", "local_fixed", "local_used", "print", "workspace",
     # Shared by the OS threads of a launch: pointers
     "stop", "next", "fault_limit", "blocks", "block_count", "turns", "turns_end",
     # This OS thread's own memory: pointers

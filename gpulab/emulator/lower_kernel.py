@@ -60,7 +60,8 @@ def lower_kernel(
     """
     b = Builder(module, name, "i32", (("context", "ptr"), ("frame", "ptr")))
     state = State(b, program, plan, count, symbols, check)
-    state.initialize()
+    if not plan.general:
+        state.initialize()
     for place in state.waiting:
         b.store(constant("i32", 0), place)
     resume = layout.frame_get(b, state.frame, "resume")
@@ -68,6 +69,8 @@ def lower_kernel(
     b.emit("")
     cases: list[tuple[int, str]] = []
     b.label("start")
+    if plan.general:
+        state.initialize()
     hooks.begin(state)
     b.store(layout.frame_get(b, state.frame, "mask"), state.active)
     b.br(block_label(0))

@@ -2,7 +2,7 @@
 
 The fast variant has the lanes that wait at each basic block in masks of its own. The general one keeps, in the frame, the
 block at which each lane waits and masks of what the lanes wait for: their turn (``ready``), others of the warp (``blocked``),
-a loop's next round (``parked``), a barrier of the block (``arrived``).
+a loop's next round (``parked``), a barrier of the block (``arrived``). Its registers are in the frame all the time.
 """
 
 from __future__ import annotations
@@ -146,6 +146,8 @@ def save(state: State, names: Iterable[str], ranks: Iterable[int] = ()) -> None:
     frame_put(b, state.frame, "active", b.load("i32", state.active))
     for rank in ranks:
         b.store(b.load("i32", state.waiting[rank]), mask_place(state, rank))
+    if state.plan.general:
+        return
     for name in sorted(names):
         variable = state.variables[name]
         place = b.offset(state.frame, register_offset(len(state.program.graph.blocks), state.slots[name]))
@@ -163,6 +165,8 @@ def restore(state: State, names: Iterable[str], ranks: Iterable[int] = ()) -> No
     b.store(layout.frame_get(b, state.frame, "active"), state.active)
     for rank in ranks:
         b.store(b.load("i32", mask_place(state, rank)), state.waiting[rank])
+    if state.plan.general:
+        return
     for name in sorted(names):
         variable = state.variables[name]
         place = b.offset(state.frame, register_offset(len(state.program.graph.blocks), state.slots[name]))

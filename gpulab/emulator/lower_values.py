@@ -109,6 +109,10 @@ class State:
         declared = self.program.function.registers.get(name, "pred")
         element, shape = ELEMENTS[declared], VECTOR if name == CARRY else self.plan.shapes[name]
         b = self.b
+        if self.plan.general:
+            # In the frame: in SSA form, registers would have to come together from everywhere at every block.
+            offset = layout.register_offset(len(self.program.graph.blocks), self.slots[name])
+            return Variable(VECTOR, element, b.offset(self.frame, offset))
         if shape is VECTOR:
             return Variable(shape, element, b.alloca(element, layout.WARP))
         strides = tuple(b.alloca(element) if s == DYNAMIC else int(s) for s in shape)
@@ -314,6 +318,9 @@ class State:
             return self.b.lshr(clock, 32) if name.endswith("_hi") else clock
         if name in ("%nsmid", "%cluster_nctarank") or name.startswith("%cluster_nctaid."):
             return constant("i32", 1)
+        if name in ("%envreg1", "%envreg2"):
+            workspace = self.constant_get("workspace")
+            return self.b.lshr(workspace, 32) if name == "%envreg1" else workspace
         if name == "%dynamic_smem_size":
             return self.constant_get("dynamic_shared", "i32")
         if name == "%total_smem_size":

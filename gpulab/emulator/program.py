@@ -18,7 +18,7 @@ from gpulab.ptx.inline import BUILT_INS, inline_calls
 from gpulab.ptx.opcodes import Form, form, read_registers
 from gpulab.ptx.spins import find_spins
 from gpulab.ptx.stack import ALLOCA_AREA, FRAME, STACK, STACK_BYTES
-from gpulab.ptx.syntax import Address, Function, Instruction, Module, Register, Symbol, Variable, symbols_in
+from gpulab.ptx.syntax import Address, Function, Instruction, Module, Register, Special, Symbol, Variable, symbols_in
 from gpulab.ptx.types import TYPE_BYTES, is_float
 
 DYNAMIC_SHARED_ALIGN = 16
@@ -104,6 +104,12 @@ class Program:
         return np.array([instruction.synthetic for instruction in self.function.instructions], bool)
 
     @cached_property
+    def reads_workspace(self) -> bool:
+        """Whether it asks for the workspace of a cooperative launch, which holds the barrier of the grid."""
+        operands = (operand for instruction in self.function.instructions for operand in instruction.operands)
+        return any(isinstance(each, Special) and each.name in ("%envreg1", "%envreg2") for each in operands)
+
+    @cached_property
     def passes(self) -> np.ndarray:
         """Which blocks lanes have passed for good, by the block they are in (`gpulab.emulator.meeting.passes`)."""
         return passes(self.graph)
@@ -161,6 +167,8 @@ class RunOptions:
         Maps of touched sectors to go on with; those of this launch alone if None.
     resident_blocks : int, optional
         How many blocks may be in flight at once, as on a GPU that holds so many; no limit if None.
+    workspace : int
+        Address of the workspace of a cooperative launch; 0 for all others.
     """
 
     count: bool = True
@@ -169,6 +177,7 @@ class RunOptions:
     threads: int | None = None
     touched: Touched | None = None
     resident_blocks: int | None = None
+    workspace: int = 0
 
     def in_flight(self, program: Program, blocks: int) -> int:
         """How many blocks of a launch of so many can help each other; 1 where a block never waits for another."""

@@ -56,7 +56,7 @@ def execute(
     """Run a kernel; see `gpulab.emulator.execute`."""
     program.prepare(memory)
     names = symbols | program.shared | program.local | {name: at for name, (at, _) in program.parameters.items()}
-    shared = Launch(program, launch, np.frombuffer(parameters, np.uint8), memory, names)
+    shared = Launch(program, launch, np.frombuffer(parameters, np.uint8), memory, names, options.workspace)
     tally = Tally(len(program.forms), launch, count=options.count)
     machine = _Machine(shared, tally, time.monotonic() + options.time_limit_s, options.time_limit_s)
     numbers = options.blocks if options.blocks is not None else range(launch.blocks)

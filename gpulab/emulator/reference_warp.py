@@ -59,6 +59,8 @@ class Launch:
     memory : Memory
     symbols : dict of str to int
         Value of each name used as an operand: addresses of module variables, offsets of shared and local arrays.
+    workspace : int
+        Address of the workspace of a cooperative launch.
     progress : bool
         Whether anything happened that a thread might wait for.
     """
@@ -68,6 +70,7 @@ class Launch:
     parameters: np.ndarray
     memory: Memory
     symbols: dict[str, int]
+    workspace: int = 0
     progress: bool = False
 
     @property
@@ -352,6 +355,8 @@ _SPECIALS: dict[str, Callable[[Warp], np.ndarray]] = {
     "%globaltimer": lambda warp: np.full(LANES, _time(warp), np.uint64),
     "%globaltimer_lo": lambda warp: _same(_time(warp)),
     "%globaltimer_hi": lambda warp: _same(_time(warp) >> 32),
+    "%envreg1": lambda warp: _same(warp.launch.workspace >> 32),
+    "%envreg2": lambda warp: _same(warp.launch.workspace),
     "%dynamic_smem_size": lambda warp: _same(warp.launch.config.dynamic_shared_bytes),
     "%total_smem_size": lambda warp: _same(warp.launch.shared_bytes),
     "%cluster_nctarank": lambda warp: _same(1),

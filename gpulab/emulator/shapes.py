@@ -205,9 +205,17 @@ def result_shape(analysis: _Analysis, instruction: Instruction, form: Form) -> S
         return UNIFORM if uniform and form.space not in ("local", "generic", "call") else VECTOR
     if uniform:
         return UNIFORM
-    if any(shape is VECTOR for shape in shapes):
+    if any(shape is VECTOR for shape in shapes) or _is_cut(analysis, form, sources):
         return VECTOR
     return affine_shape(instruction, form, sources, shapes)
+
+
+def _is_cut(analysis: _Analysis, form: Form, sources: list[Operand]) -> bool:
+    """Whether a conversion reads less than the whole register."""
+    if form.opcode != "cvt" or not isinstance(sources[0], Register):
+        return False
+    declared = analysis.program.function.registers[sources[0].name]
+    return TYPE_BYTES[declared] != TYPE_BYTES[form.source_type or ""]
 
 
 def affine_shape(instruction: Instruction, form: Form, sources: list[Operand], shapes: list[Shape]) -> Shape:

@@ -53,11 +53,15 @@ class Launchable(ABC):
         ``numba``, ``cuda`` or ``ptx``.
     source : str or None
         Its source text, where known.
+    enable_cooperative_groups : bool or None
+        Whether launches are cooperative: all blocks are on the GPU at once and may wait for each other. None if the
+        kernel's code tells.
     """
 
     name: str
     language: str
     source: str | None
+    enable_cooperative_groups: bool | None = None
     _max_dynamic_shared: int | None = None
 
     @abstractmethod

@@ -58,6 +58,9 @@ class RawKernel(_CallableKernel):
         Options of NVRTC, e.g. ``("-std=c++17", "-DTILE=32", "--use_fast_math")``.
     file : str, optional
         Where the source came from; messages and profiles name it.
+    enable_cooperative_groups : bool
+        Whether launches are cooperative, which ``cooperative_groups::this_grid().sync()`` needs: all blocks are on the
+        GPU at once.
 
     Raises
     ------
@@ -68,7 +71,14 @@ class RawKernel(_CallableKernel):
     language = "cuda"
 
     def __init__(
-        self, code: str, name: str, options: Sequence[str] = (), *, file: str | None = None, backend: str = "nvrtc"
+        self,
+        code: str,
+        name: str,
+        options: Sequence[str] = (),
+        *,
+        file: str | None = None,
+        backend: str = "nvrtc",
+        enable_cooperative_groups: bool = False,
     ) -> None:
         if not isinstance(code, str) or not isinstance(name, str):
             raise CompileError(
@@ -78,6 +88,7 @@ class RawKernel(_CallableKernel):
             raise CompileError(f'RawKernel compiles with backend="nvrtc", but {backend!r} came.')
         self.code = self.source = code
         self.name, self.file = name, file
+        self.enable_cooperative_groups = enable_cooperative_groups
         self.options = options if isinstance(options, str) else tuple(options)
         self._compiled: dict[tuple[int, int], PtxText] = {}
 

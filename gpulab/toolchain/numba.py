@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from functools import cache as memoize
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from gpulab.errors import ArgumentError, CompileError, ToolchainError
@@ -27,6 +28,7 @@ OPTIONS: dict[str, Any] = {
     "fastmath": False, "opt": True, "debug": False, "max_registers": None, "launch_bounds": None, "forceinline": False,
 }  # fmt: skip
 
+_GRID_SYNC = Path(__file__).with_name("grid_sync.cu")
 _LOCK = threading.RLock()
 _current_capability: tuple[int, int] = (8, 0)
 
@@ -210,11 +212,6 @@ def _compile(
 
 def _sources_of(pyfunc: types.FunctionType, library: Any) -> list[str]:
     """The CUDA C++ that the kernel calls: Numba has its functions on float16 and bfloat16 in it."""
-    if library.use_cooperative:
-        raise CompileError(
-            f"{pyfunc.__name__} waits for the whole grid (cuda.cg.this_grid().sync()), and cooperative launches are "
-            "not supported. End the kernel there and start a second one: launches run one after the other."
-        )
     sources = [file for file in library._linking_files if getattr(file, "kind", None) == "cu"]
     files = sorted(str(getattr(file, "name", file)) for file in library._linking_files if file not in sources)
     if files:
@@ -222,7 +219,8 @@ def _sources_of(pyfunc: types.FunctionType, library: Any) -> list[str]:
             f"{pyfunc.__name__} needs code from other files ({', '.join(files)}), and linking is not supported. "
             "Put that code into a device function of Python, or write the kernel in CUDA C++."
         )
-    return [file.data for file in sources]
+    grid = [_GRID_SYNC.read_text(encoding="utf-8")] if library.use_cooperative else []
+    return [file.data for file in sources] + grid
 
 
 def _exception_text(raised: Any) -> str:

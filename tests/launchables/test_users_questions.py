@@ -12,7 +12,7 @@ import pytest
 
 import gpulab
 from gpulab import cuda
-from gpulab.errors import CompileError, GpulabError, KernelFault, LaunchError
+from gpulab.errors import CompileError, KernelFault, LaunchError
 
 RNG = np.random.default_rng(11)
 
@@ -79,18 +79,18 @@ def test_a_vote_and_a_counted_barrier_agree_with_hardware() -> None:
     assert [bool(value) for value in out[1:]] == [True, True]
 
 
-def test_a_grid_barrier_is_refused_not_ignored() -> None:
+def test_a_grid_barrier_waits_for_all_blocks() -> None:
     """Numba issue 8719: the simulator accepts a cooperative launch of several blocks and computes nonsense."""
 
     @cuda.jit
     def kernel(x):
+        x[cuda.blockIdx.x] = cuda.blockIdx.x + 1
         cuda.cg.this_grid().sync()
-        x[0] = 1
+        x[4 + cuda.blockIdx.x] = x[3 - cuda.blockIdx.x]
 
-    x = np.zeros(1)
-    with pytest.raises(GpulabError, match=r"(?i)grid|cudaCG"):
-        kernel[2, 32](x)
-    assert x[0] == 0
+    x = np.zeros(8)
+    kernel[4, 32](x)
+    assert x.tolist() == [1, 2, 3, 4, 4, 3, 2, 1]
 
 
 def test_values_of_a_closure_are_frozen_when_the_kernel_is_compiled() -> None:
