@@ -138,7 +138,8 @@ def _define_begin(module: IrModule) -> None:
 def take_turn(b: Builder, context: Value, structure: Value) -> None:
     """Begin a segment: from now on another block runs."""
     b.store(structure, ledger_place(b, structure, "running"))
-    # No access has the time of the start itself.
+    # No access has the time of the start itself, neither of this block nor of the one before.
+    tick(b, structure)
     start = tick(b, structure)
     b.store(start, ledger_place(b, structure, "segment_start"))
     count = ledger_word(b, structure, "segment_count")

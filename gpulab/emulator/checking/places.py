@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from gpulab.emulator.checking.findings import Finding
 from gpulab.emulator.faults import position
 from gpulab.emulator.memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS, Memory
 from gpulab.emulator.program import Program
-from gpulab.errors import shown_file
+from gpulab.errors import Fault, shown_file
 from gpulab.launch import LaunchConfig
 from gpulab.ptx.types import TYPE_BYTES
 
@@ -118,6 +119,19 @@ class Places:
         if name.startswith("_Z") and found and len(found[2]) >= int(found[1]):
             return found[2][: int(found[1])]
         return name
+
+    def fault(self, kind: str, message: str, finding: Finding, count: int) -> Fault:
+        """A fault at the instruction of a finding, first done by its thread."""
+        return Fault(
+            kind=kind,
+            message=message,
+            file=self.file(finding.site),
+            line=self.line(finding.site),
+            block=position(finding.block, self.launch.grid),
+            thread=position(finding.thread, self.launch.block),
+            count=count,
+            ptx_line=self.program.function.instructions[finding.site].span.line,
+        )
 
     def verb(self, index: int) -> str:
         """``reads``, ``writes`` or ``updates``."""

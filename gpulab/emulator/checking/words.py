@@ -6,10 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from gpulab.emulator.checking import words_memory, words_race
-from gpulab.emulator.checking.findings import Finding
 from gpulab.emulator.checking.places import Places
 from gpulab.emulator.checking.run import CheckResult
-from gpulab.emulator.faults import position
 from gpulab.errors import Fault
 
 
@@ -47,24 +45,10 @@ def say(result: CheckResult, places: Places, language: str) -> Said:
             message = words_memory.overflow(finding, places)
         if message is not None:
             kind = words_memory.kind_of(finding, places)
-            told.append((order, fault(places, kind, message, finding)))
+            told.append((order, places.fault(kind, message, finding, finding.count)))
     told += [(order, _without_place(broken)) for broken, order in result.broken]
     ordered = [one for _, one in sorted(told, key=lambda pair: pair[0])]
     return Said(tuple(_merged(ordered)), (*notes, *result.notes))
-
-
-def fault(places: Places, kind: str, message: str, finding: Finding) -> Fault:
-    """A fault at the instruction of a finding, done by its thread."""
-    return Fault(
-        kind=kind,
-        message=message,
-        file=places.file(finding.site),
-        line=places.line(finding.site),
-        block=position(finding.block, places.launch.grid),
-        thread=position(finding.thread, places.launch.block),
-        count=finding.count,
-        ptx_line=places.program.function.instructions[finding.site].span.line,
-    )
 
 
 def _without_place(broken: Fault) -> Fault:

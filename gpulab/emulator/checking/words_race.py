@@ -10,6 +10,7 @@ from gpulab.emulator.checking.layout import VOLATILE
 from gpulab.emulator.checking.places import Places
 from gpulab.emulator.checking.strength import is_fence, is_monotone, strengths
 from gpulab.errors import Fault
+from gpulab.ptx.syntax import Address
 
 _RACES = ("race between blocks", "race in a block", "race in a warp")
 _ATOMICS = ("atomic", "reduction")
@@ -114,23 +115,24 @@ def _race(pair: _Pair, places: Places, language: str, undefined: set[int]) -> Ra
     # Between warps it is a race, whatever happens inside of them: the wider remedy covers both.
     widest = min(_RACES.index(f.kind) for f in findings)
     lead = next(f for f in findings if _RACES.index(f.kind) == widest)
-    store_alone = lead.site == lead.other and places.program.forms[lead.site].kind == "store"
-    kind = "warp-sync" if lead.kind == "race in a warp" and not store_alone and not _one_line(lead, places) else "race"
+    kind = "warp-sync" if lead.kind == "race in a warp" and not _is_update(lead, places) else "race"
     by_sites: dict[tuple[int, int], int] = defaultdict(int)
     for finding in findings:
         by_sites[finding.site, finding.other] += finding.count
     message = f"{_what(lead, places)} {_remedy(lead, places, language, undefined)}"
-    from gpulab.emulator.checking.words import fault
-
-    made = fault(places, kind, message, _counted(lead, max(by_sites.values())))
+    made = places.fault(kind, message, lead, max(by_sites.values()))
     sites, others = (frozenset(getattr(f, name) for f in pair.findings) for name in ("site", "other"))
     return Race(sites, others, pair.order, made)
 
 
-def _counted(finding: Finding, count: int) -> Finding:
-    from dataclasses import replace
-
-    return replace(finding, count=count)
+def _is_update(finding: Finding, places: Places) -> bool:
+    """Whether one line reads an element and stores it again (or only stores it), so that no barrier can help."""
+    instructions = places.program.function.instructions
+    addresses = [
+        next((operand for operand in instructions[site].operands if isinstance(operand, Address)), None)
+        for site in (finding.site, finding.other)
+    ]
+    return _one_line(finding, places) and addresses[0] == addresses[1]
 
 
 def _one_line(finding: Finding, places: Places) -> bool:
@@ -163,7 +165,7 @@ def _remedy(finding: Finding, places: Places, language: str, undefined: set[int]
     kinds = [forms[site].kind for site in sites]
     if finding.site == finding.other and kinds[0] == "store":
         return f"They store different values. Give each thread an element of its own, or combine them with an atomic ({atomic})."
-    if _one_line(finding, places) and "store" in kinds:
+    if _is_update(finding, places) and "store" in kinds:
         return f"If several threads update one element, use an atomic ({atomic}); else give each thread its own."
     if finding.kind == "race between blocks":
         return (
@@ -171,6 +173,8 @@ def _remedy(finding: Finding, places: Places, language: str, undefined: set[int]
             f"({atomic}), or split the kernel into two launches."
         )
     call = warp_barrier if finding.kind == "race in a warp" else barrier
+    if _one_line(finding, places) and not (places.reaches(*sites) and places.reaches(*sites[::-1])):
+        return f"Read into a variable first, put a {call} behind that, and store on a line of its own."
     volatile = any(strengths(places.program)[site] == VOLATILE for site in sites)
     tail = " volatile orders nothing between threads." if volatile else ""
     wider = f" ({barrier} does it as well)" if finding.kind == "race in a warp" else ""
