@@ -54,20 +54,32 @@ class Places:
             return f"line {line}"
         return f"{shown_file(file or '')}, line {line}" if beside is not None else f"line {line}"
 
-    def reaches(self, first: int, second: int) -> bool:
-        """Whether a thread that executed one instruction can come to another one afterwards."""
+    def reaches(self, first: int, second: int, past_barriers: bool = True) -> bool:
+        """Whether a thread that executed one instruction can come to another one afterwards, maybe without a barrier."""
         blocks = self.program.graph.blocks
         start, goal = (next(b for b in blocks if b.start <= index < b.stop) for index in (first, second))
+
+        def passable(begin: int, end: int) -> bool:
+            return past_barriers or not any(self._is_barrier(index) for index in range(begin, end))
+
         if start is goal and first < second:
-            return True
+            return passable(first, second)
         seen: set[int] = set()
-        ahead = list(start.successors)
+        ahead = list(start.successors) if passable(first, start.stop) else []
         while ahead:
-            rank = ahead.pop()
-            if rank not in seen:
-                seen.add(rank)
-                ahead += blocks[rank].successors
-        return goal.rank in seen
+            block = blocks[ahead.pop()]
+            if block.rank in seen:
+                continue
+            seen.add(block.rank)
+            if block is goal:
+                return passable(goal.start, second)
+            if passable(block.start, block.stop):
+                ahead += block.successors
+        return False
+
+    def _is_barrier(self, index: int) -> bool:
+        form = self.program.forms[index]
+        return form.kind == "barrier" or form.opcode in ("bar", "barrier")
 
     # ---- threads
 

@@ -182,17 +182,19 @@ def _remedy(finding: Finding, places: Places, language: str, undefined: set[int]
 
 
 def _gap(finding: Finding, places: Places, undefined: set[int]) -> str:
-    """Where a barrier is missing: behind the access that the program does first."""
+    """Where a barrier is missing: on the ways from one access to the other that pass none."""
     first, second = finding.other, finding.site
-    forward, backward = (places.reaches(*pair) for pair in ((first, second), (second, first)))
-    if backward and (not forward or first in undefined):
+    if places.reaches(second, first) and (not places.reaches(first, second) or first in undefined):
         # Seen in the other order because the warps of a block run one after another here.
         first, second = second, first
-        forward = True
-    here, there = places.where(first), places.where(second, beside=first)
+    forward, backward = places.reaches(first, second, past_barriers=False), places.reaches(second, first, False)
     if forward and backward and not _before(places, first, second):
-        return f"after {here}, before the loop comes to {there} again"
-    return f"between {here} and {there}"
+        first, second = second, first
+    elif backward and not forward:
+        return f"after {places.where(second)}, before the loop comes to {places.where(first, beside=second)} again"
+    here, there = places.where(first), places.where(second, beside=first)
+    again = f", and another one before the loop comes to {here} again" if forward and backward else ""
+    return f"between {here} and {there}{again}"
 
 
 def _before(places: Places, first: int, second: int) -> bool:

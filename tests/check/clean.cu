@@ -1,0 +1,112 @@
+// Kernels in which nothing is wrong, though it may look so.
+
+extern "C" __global__ void barrier(const float* x, float* y) {
+    __shared__ float tile[64];
+    int t = threadIdx.x;
+    tile[t] = x[t];
+    __syncthreads();
+    y[t] = tile[63 - t];
+}
+
+extern "C" __global__ void two_buffers(const float* x, float* y, int steps) {
+    __shared__ float tile[2][64];
+    int t = threadIdx.x;
+    float sum = 0;
+    for (int step = 0; step < steps; ++step) {
+        tile[step % 2][t] = x[64 * step + t];
+        __syncthreads();
+        sum += tile[step % 2][63 - t];
+    }
+    y[t] = sum;
+}
+
+extern "C" __global__ void warp_barriers(const float* x, float* y) {
+    __shared__ float s[64];
+    int t = threadIdx.x, lane = t % 32;
+    s[t] = x[t];
+    __syncwarp();
+    for (int half = 16; half > 0; half /= 2) {
+        float other = lane < half ? s[t + half] : 0;
+        __syncwarp();
+        if (lane < half) s[t] += other;
+        __syncwarp();
+    }
+    if (lane == 0) y[t / 32] = s[t];
+}
+
+extern "C" __global__ void half_warps(float* y) {
+    __shared__ float s[32];
+    int t = threadIdx.x;
+    unsigned mask = t < 16 ? 0xffffu : 0xffff0000u;
+    s[t] = t;
+    if (t < 16) __syncwarp(0xffffu); else __syncwarp(0xffff0000u);
+    y[t] = s[t ^ 5] + __shfl_xor_sync(mask, t, 3);
+}
+
+extern "C" __global__ void histogram(const int* key, int* result, int n) {
+    __shared__ int bins[8];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (threadIdx.x < 8) bins[threadIdx.x] = 0;
+    __syncthreads();
+    if (i < n) atomicAdd(&bins[key[i]], 1);
+    __syncthreads();
+    if (threadIdx.x < 8) atomicAdd(&result[threadIdx.x], bins[threadIdx.x]);
+}
+
+extern "C" __global__ void same_value(const int* x, int* found, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n && x[i] > 2) *found = 1;
+}
+
+extern "C" __global__ void early_return(const float* x, float* y, int n) {
+    __shared__ float s[64];
+    int t = threadIdx.x;
+    s[t] = 0;
+    if (t >= n) return;
+    s[t] = x[t];
+    __syncthreads();
+    y[t] = s[63 - t];
+}
+
+extern "C" __global__ void greatest(double* most, const double* x) {
+    unsigned long long* bits = (unsigned long long*)most;
+    unsigned long long old = *bits, assumed;
+    do {
+        assumed = old;
+        double larger = fmax(x[blockIdx.x * blockDim.x + threadIdx.x], __longlong_as_double(assumed));
+        old = atomicCAS(bits, assumed, __double_as_longlong(larger));
+    } while (assumed != old);
+}
+
+extern "C" __global__ void last_block(const float* x, float* partial, unsigned* done, float* total) {
+    __shared__ float s[64];
+    __shared__ bool last;
+    int t = threadIdx.x;
+    s[t] = x[64 * blockIdx.x + t];
+    __syncthreads();
+    if (t == 0) {
+        float sum = 0;
+        for (int k = 0; k < 64; ++k) sum += s[k];
+        partial[blockIdx.x] = sum;
+        __threadfence();
+        last = atomicInc(done, gridDim.x) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (last && t == 0) {
+        float sum = 0;
+        for (int k = 0; k < gridDim.x; ++k) sum += partial[k];
+        total[0] = sum;
+    }
+}
+
+extern "C" __global__ void relax(const int* from, const int* to, int* distance, int edges) {
+    int e = blockIdx.x * blockDim.x + threadIdx.x;
+    if (e < edges) atomicMin(&distance[to[e]], distance[from[e]] + 1);
+}
+
+extern "C" __global__ void hash(const unsigned* key, int* table, int n) {
+    int i = threadIdx.x;
+    unsigned h = key[i] * 2654435761u + 12345u;
+    atomicAdd(&table[h % n], 1);
+    atomicAdd(&table[(h * 31u) >> 28], 1);
+}

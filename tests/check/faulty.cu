@@ -1,0 +1,128 @@
+// Kernels that each do one thing wrong; the tests know the lines by their marks.
+
+extern "C" __global__ void no_barrier(const float* x, float* y) {
+    __shared__ float tile[64];
+    int t = threadIdx.x;
+    tile[t] = x[t];  // no_barrier: store
+    y[t] = tile[63 - t];  // no_barrier: load
+}
+
+extern "C" __global__ void loop_without_second_barrier(const float* x, float* y, int steps) {
+    __shared__ float tile[64];
+    int t = threadIdx.x;
+    float sum = 0;
+    for (int step = 0; step < steps; ++step) {
+        tile[t] = x[64 * step + t];  // loop: store
+        __syncthreads();
+        sum += tile[63 - t];  // loop: load
+    }
+    y[t] = sum;
+}
+
+extern "C" __global__ void lockstep(const float* x, float* y) {
+    __shared__ volatile float s[32];
+    int t = threadIdx.x;
+    s[t] = x[t];  // lockstep: store
+    y[t] = s[t ^ 1];  // lockstep: load
+}
+
+extern "C" __global__ void warp_reduction(const float* x, float* y) {
+    __shared__ volatile float s[64];
+    int t = threadIdx.x;
+    s[t] = x[t];
+    __syncwarp();
+    if (t < 16) {
+        s[t] += s[t + 16];  // reduction: 16
+        s[t] += s[t + 8];  // reduction: 8
+    }
+    if (t == 0) y[0] = s[0];
+}
+
+extern "C" __global__ void increments(const int* key, int* histogram, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) histogram[key[i]] += 1;  // increments
+}
+
+extern "C" __global__ void different_values(int* x) {
+    x[threadIdx.x / 2] = threadIdx.x;  // different_values
+}
+
+extern "C" __global__ void no_guard(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    y[i] = 2 * x[i];  // no_guard
+}
+
+extern "C" __global__ void negative(const float* x, float* y) {
+    y[threadIdx.x] = x[(int)threadIdx.x - 3];  // negative
+}
+
+extern "C" __global__ void misaligned(const char* bytes, int* y) {
+    y[threadIdx.x] = *(const int*)(bytes + 4 * threadIdx.x + threadIdx.x % 2);  // misaligned
+}
+
+extern "C" __global__ void never_stored(const float* x, float* y) {
+    y[threadIdx.x] = x[threadIdx.x];  // never_stored
+}
+
+extern "C" __global__ void shared_never_stored(float* y) {
+    __shared__ float s[64];
+    int t = threadIdx.x;
+    if (t < 40) s[t] = t;
+    __syncthreads();
+    y[t] = s[t];  // shared_never_stored
+}
+
+extern "C" __global__ void shared_counter_never_zeroed(int* y) {
+    __shared__ int counter;
+    atomicAdd(&counter, 1);  // never_zeroed
+    __syncthreads();
+    if (threadIdx.x == 0) y[0] = counter;
+}
+
+extern "C" __global__ void local_never_stored(float* y, int n, int at) {
+    float own[16];
+    for (int k = 0; k < n; ++k) own[k] = k;
+    y[threadIdx.x] = own[at];  // local_never_stored
+}
+
+extern "C" __global__ void through_a_table(float** arrays, float* y) {
+    y[threadIdx.x] = arrays[0][threadIdx.x];  // through_a_table
+}
+
+extern "C" __global__ void barrier_for_some(float* y) {
+    if (threadIdx.x % 2) __syncthreads();  // barrier_for_some
+    y[threadIdx.x] = 1;
+}
+
+extern "C" __global__ void wrong_mask(int* y) {
+    __syncwarp(0xfffffffe);  // wrong_mask
+    y[threadIdx.x] = 1;
+}
+
+extern "C" __global__ void endless(volatile int* flag) {
+    while (*flag == 0) {  // endless
+    }
+}
+
+extern "C" __global__ void overflow(float* x, int n) {
+    int row = threadIdx.x;
+    int index = row * n;  // overflow: product
+    x[index] = 1;  // overflow: store
+}
+
+extern "C" __global__ void sum_without_barrier(const int* x, int* y) {
+    __shared__ int total;
+    if (threadIdx.x == 0) total = 0;
+    __syncthreads();
+    atomicAdd(&total, x[threadIdx.x]);  // sum: atomic
+    y[threadIdx.x] = total;  // sum: load
+}
+
+extern "C" __global__ void lock_without_fence(int* lock, int* value) {
+    if (threadIdx.x == 0) {
+        while (atomicCAS(lock, 0, 1) != 0) {
+        }
+        *value += 1;  // lock_without_fence
+        atomicExch(lock, 0);
+    }
+}

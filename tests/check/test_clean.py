@@ -1,0 +1,73 @@
+"""Kernels in which nothing is wrong: no faults, and notes only where an order is made by what the check does not follow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gpulab
+
+FILE = Path(__file__).parent / "clean.cu"
+RANDOM = np.random.default_rng(3)
+
+
+def check(name: str, grid: int, block: int, *args: object) -> gpulab.profiler.CheckReport:
+    """The report on a kernel of `clean.cu`."""
+    return gpulab.check(gpulab.RawKernel.from_file(FILE, name)[grid, block], *args)
+
+
+def floats(count: int = 64) -> np.ndarray:
+    """Values that differ."""
+    return np.arange(1, count + 1, dtype=np.float32)
+
+
+CASES = {
+    "barrier": (1, 64, floats(), floats()),
+    "two_buffers": (1, 64, floats(320), floats(), np.int32(5)),
+    "warp_barriers": (1, 64, floats(), floats()),
+    "half_warps": (1, 32, floats()),
+    "histogram": (3, 64, RANDOM.integers(0, 8, 150).astype(np.int32), np.zeros(8, np.int32), np.int32(150)),
+    "same_value": (3, 64, np.arange(180, dtype=np.int32) % 5, np.zeros(1, np.int32), np.int32(180)),
+    "early_return": (1, 64, floats(), floats(), np.int32(20)),
+    "greatest": (3, 64, np.zeros(1), RANDOM.random(192)),
+    "hash": (1, 64, RANDOM.integers(0, 2**32, 64).astype(np.uint32), np.zeros(64, np.int32), np.int32(61)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_nothing_is_found(name: str) -> None:
+    report = check(name, *CASES[name])
+    assert report.ok and not report.notes, report
+
+
+def test_the_last_block_reads_what_all_left() -> None:
+    x, total = floats(256), np.zeros(1, np.float32)
+    report = check("last_block", 4, 64, x, np.zeros(4, np.float32), np.zeros(1, np.uint32), total)
+    assert report.ok and total[0] == x.sum()
+    (note,) = report.notes
+    assert "partial[" in note and "fence" in note and "cannot decide" in note
+
+
+def test_a_glance_beside_an_atomic_minimum() -> None:
+    start = np.array([0, 1, 2, 3] * 32, np.int32)
+    report = check("relax", 2, 64, start, start + 1, np.array([0, 9, 9, 9, 9], np.int32), np.int32(128))
+    assert report.ok and len(report.notes) == 1 and "minimum" in report.notes[0], report
+
+
+@pytest.mark.parametrize(
+    ("ladder", "language", "rung"),
+    [(ladder, language, rung) for ladder in gpulab.kernels() for language in ladder.languages for rung in ladder.rungs],
+    ids=lambda each: getattr(each, "name", each),
+)
+def test_every_rung_of_every_ladder(ladder: gpulab.kernels.Ladder, language: str, rung: gpulab.kernels.Rung) -> None:
+    (ragged,) = [case for case in ladder.cases if case.name == "ragged"]
+    problem = ladder.at(**ragged.parameters)
+    if language not in rung.languages:
+        pytest.skip(f"{rung.name} is not written in {language}")
+    attempt = problem.attempt(rung, language)
+    for bound, arguments in attempt.launches:
+        report = gpulab.check(bound, *arguments)
+        assert report.ok and not report.notes, report
+    assert problem.judge(attempt.arrays).correct
