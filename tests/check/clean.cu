@@ -110,3 +110,16 @@ extern "C" __global__ void hash(const unsigned* key, int* table, int n) {
     atomicAdd(&table[h % n], 1);
     atomicAdd(&table[(h * 31u) >> 28], 1);
 }
+
+extern "C" __global__ void shortest_ways(int* way, int n, int k) {
+    int i = blockIdx.x, j = threadIdx.x;
+    if (j < n) {
+        int around = way[i * n + k] + way[k * n + j];
+        way[i * n + j] = around < way[i * n + j] ? around : way[i * n + j];
+    }
+}
+
+extern "C" __global__ void next_level(const int* from, const int* to, int* level, int edges, int depth) {
+    int e = blockIdx.x * blockDim.x + threadIdx.x;
+    if (e < edges && level[from[e]] == depth) atomicCAS(&level[to[e]], -1, depth + 1);
+}

@@ -56,6 +56,24 @@ def test_a_glance_beside_an_atomic_minimum() -> None:
     assert report.ok and len(report.notes) == 1 and "minimum" in report.notes[0], report
 
 
+def test_stores_that_change_nothing() -> None:
+    # Row k and column k stay as they are in step k, but all threads read them and their own threads store them.
+    way = RANDOM.integers(1, 9, (20, 20)).astype(np.int32)
+    np.fill_diagonal(way, 0)
+    expected = np.minimum(way, way[:, 7:8] + way[7:8, :])
+    report = check("shortest_ways", 20, 32, way, np.int32(20), np.int32(7))
+    assert report.ok and all("left the value as it was" in note for note in report.notes), report
+    np.testing.assert_array_equal(way, expected)
+
+
+def test_a_search_level_by_level() -> None:
+    start, end = np.arange(128, dtype=np.int32), np.arange(1, 129, dtype=np.int32)
+    level = np.full(129, -1, np.int32)
+    level[::3] = 0
+    report = check("next_level", 2, 64, start, end, level, np.int32(128), np.int32(0))
+    assert report.ok and all("compare-and-swap" in note for note in report.notes), report
+
+
 @pytest.mark.parametrize(
     ("ladder", "language", "rung"),
     [(ladder, language, rung) for ladder in gpulab.kernels() for language in ladder.languages for rung in ladder.rungs],

@@ -119,14 +119,18 @@ def test_a_clean_kernel() -> None:
 
 
 def test_the_report_in_a_notebook_and_as_data() -> None:
-    report = gpulab.check(gpulab.RawKernel.from_file(FILE, "increments")[2, 32], *(np.zeros(64, np.int32),) * 2, np.int32(64))
+    report = gpulab.check(
+        gpulab.RawKernel.from_file(FILE, "increments")[2, 32], *(np.zeros(64, np.int32),) * 2, np.int32(64)
+    )
     html = report._repr_html_()
     assert "<b>race" in html and "if (i &lt; n) histogram[key[i]] += 1;" in html
     assert "color:inherit" in html and "background:transparent" in html
     document = json.loads(json.dumps(report.to_json()))
     (fault,) = document["faults"]
     assert document["ok"] is False and document["kernel"] == "increments" and document["grid"] == [2, 1, 1]
-    assert fault["source"].startswith("if (i < n) histogram") and fault["kind"] == "race" and fault["thread"] == [0, 0, 0]
+    assert (
+        fault["source"].startswith("if (i < n) histogram") and fault["kind"] == "race" and fault["thread"] == [0, 0, 0]
+    )
 
 
 def test_a_profile_with_a_check_runs_once_on_the_arrays() -> None:

@@ -1,7 +1,7 @@
 """Where the check keeps what it knows: a record of an access, the cells of the shadow, the words of its two structures.
 
-A *record* is one word: who (thread of the block, 10 bits), how ordered by itself (2 bits: plain, volatile, strong), which
-instruction (18 bits) and when (34 bits). Time is a count of synchronizations; it only grows, so what is left of an earlier
+A *record* is one word: who (thread of the block, 10 bits), how (2 bits: plain, volatile, strong, or a store
+that changed nothing), which instruction (18 bits) and when (34 bits). Time is a count of synchronizations; it only grows, so what is left of an earlier
 block is older than all that counts, and nothing needs to be cleared.
 
 A *cell* of the shadow stands for as many bytes as the smallest access of the kernel to that space has: the record of the
@@ -15,7 +15,7 @@ from gpulab.emulator.layout import BARRIERS, WARP, get
 
 THREAD_BITS, STRENGTH_SHIFT, SITE_SHIFT, TIME_SHIFT = 10, 10, 12, 30
 SITES = 1 << (TIME_SHIFT - SITE_SHIFT)
-PLAIN, VOLATILE, STRONG = range(3)
+PLAIN, VOLATILE, STRONG, SILENT = range(4)
 
 WRITER, READER, OTHER_READER, CELL_BYTES = 0, 8, 16, 24
 
@@ -68,6 +68,7 @@ KINDS = {
     "race in a warp": 6,
     "ordered by flags": 7,
     "overflow": 8,
+    "same value": 9,
 }
 KIND_BITS = 4
 KEY_SITE_SHIFT, KEY_OTHER_SHIFT = KIND_BITS, KIND_BITS + 24

@@ -12,6 +12,7 @@ from gpulab.emulator.checking.layout import (
     KINDS,
     OTHER_READER,
     READER,
+    SILENT,
     STRENGTH_SHIFT,
     STRONG,
     TIME_SHIFT,
@@ -40,7 +41,7 @@ _WHO_AND_WHEN = -1 << TIME_SHIFT | (1 << STRENGTH_SHIFT) - 1
 
 def define(module: IrModule) -> None:
     """Put ``read_cells`` and ``write_cells`` into a module: they give the record of a conflicting access, or 0."""
-    for name, extra, visit in (("read_cells", (), _read), ("write_cells", (("same", "i1"),), _write)):
+    for name, extra, visit in (("read_cells", (), _read), ("write_cells", (("same", "i1"), ("silent", "i1")), _write)):
         b = Builder(module, name, "i64", (*_PARAMETERS, *extra), "nounwind", "internal")
         conflict = b.variable(constant("i64", 0))
         for cell in _each(b, *(b.argument(n, t) for n, t in _PARAMETERS[2:6])):
@@ -121,16 +122,29 @@ def _apart(b: Builder, one: Value, two: Value) -> Value:
 
 
 def _write(b: Builder, cell: Value, conflict: Value) -> None:
-    """A store or an atomic: is it after the last store, unless that stored the same, and after all readers?"""
+    """A store or an atomic: is it after the last store, unless that stored the same, and after all readers?
+
+    One that changes nothing does no harm to readers, who get the same value with and without it: it keeps an earlier
+    store in its place, and is entered as silent where there is none, for a store of something else after it.
+    """
     me = b.argument("me", "i64")
     writer = b.load("i64", b.offset(cell, WRITER))
     differs = b.not_(b.argument("same", "i1"))
-    _keep_first(b, conflict, b.and_(differs, _conflicts(b, writer, _live(b, writer))), writer)
+    loud = b.and_(writer, ~(SILENT << STRENGTH_SHIFT))
+    was_silent = b.is_("eq", _strength(b, writer), SILENT)
+    judged_as = b.select(was_silent, loud, writer)
+    live = b.and_(differs, _live(b, writer))
+    _keep_first(b, conflict, _conflicts(b, judged_as, live), writer)
     for place in (READER, OTHER_READER):
         reader = b.load("i64", b.offset(cell, place))
         _keep_first(b, conflict, _conflicts(b, reader, _live(b, reader)), reader)
-        b.store(constant("i64", 0), b.offset(cell, place))
-    b.store(me, b.offset(cell, WRITER))
+    silent, nothing = b.argument("silent", "i1"), constant("i64", 0)
+    is_new = b.or_(was_silent, b.compare("ult", time_of(b, writer), b.argument("since", "i64")))
+    quietly = b.select(is_new, b.or_(me, SILENT << STRENGTH_SHIFT), writer)
+    b.store(b.select(silent, quietly, me), b.offset(cell, WRITER))
+    for place in (READER, OTHER_READER):
+        where = b.offset(cell, place)
+        b.store(b.select(silent, b.load("i64", where), nothing), where)
 
 
 def judged(b: Builder, context: Value, structure: Value, record: Value, me: Value) -> tuple[Value, Value]:

@@ -12,6 +12,7 @@ from gpulab.emulator.checking.layout import (
     OTHER_READER,
     READER,
     SHADOW_ROW_BYTES,
+    SILENT,
     STRENGTH_SHIFT,
     TIME_SHIFT,
     WRITER,
@@ -48,11 +49,12 @@ def settle(visit: Visit) -> Value:
     b.store(b.add(addresses, delta), hosts)
     first = b.mul(b.binary("lshr", offsets, shift), CELL_BYTES)
     case = _Case(visit, mask, _records(visit), begin, floor)
+    silent = _silent(visit) if visit.space == "global" else constant("i32", 0)
     unusual = b.variable(constant("i32", 0))
     for places in _each_piece(b, cells, first, b.binary("lshr", visit.size, shift)):
         loads, looked = b.fresh("loads"), b.fresh("looked")
         b.go_if(b.not_(visit.stores), loads)
-        b.store(b.or_(b.load("i32", unusual), case.store(places)), unusual)
+        b.store(b.or_(b.load("i32", unusual), case.store(places, silent)), unusual)
         b.br(looked)
         b.label(loads)
         b.store(b.or_(b.load("i32", unusual), case.load(places)), unusual)
@@ -87,6 +89,24 @@ def _window(visit: Visit, addresses: Value, mask: Value, slow: str) -> tuple[Val
     offsets = b.sub(addresses, row_field(b, row, "base"))
     pointer = b.cast("inttoptr", cells, "ptr")
     return offsets, room, row_field(b, row, "delta"), pointer, own_word(b, structure, "global_shift")
+
+
+def _silent(visit: Visit) -> Value:
+    """Lanes of a store of four or eight bytes each that store what is there; none of others, whose lanes change things."""
+    b, found = visit.b, visit.b.variable(constant("i32", 0))
+    stored, hosts = b.argument("stored", "ptr"), b.argument("hosts", "ptr")
+    given = b.is_("ne", b.cast("ptrtoint", stored, "i64"), 0)
+    for element, size in (("i32", 4), ("i64", 8)):
+        fits = b.and_(b.is_("eq", visit.size, size), b.is_("eq", b.argument("step", "i64"), size))
+        with b.if_(b.and_(given, fits)):
+            pointers = b.cast("inttoptr", b.load("i64", hosts, WARP), "ptr")
+            kind, name = f"<32 x {element}>", f"llvm.masked.gather.v32{element}.v32p0"
+            b.declare(name, kind, f"<32 x ptr>, <32 x i1>, {kind}")
+            on = b.mask_vector(b.argument("mask", "i32"))
+            text = f"call {kind} @{name}(<32 x ptr> align {size} {pointers.text}, {on.ir}, {kind} zeroinitializer)"
+            old = b.assign(element, WARP, text)
+            b.store(b.mask_word(b.compare("eq", old, b.load(element, stored, WARP))), found)
+    return b.load("i32", found)
 
 
 def _records(visit: Visit) -> Value:
@@ -139,17 +159,20 @@ class _Case:
             self._scatter(b.shuffle(kept, kept, backward), turned, OTHER_READER, lanes)
         return b.and_(self.mask, b.not_(fine))
 
-    def store(self, places: Value) -> Value:
-        """Enter the lanes as writers; the lanes left are those that something is not in order with."""
+    def store(self, places: Value, silent: Value) -> Value:
+        """Enter the lanes as writers, as `native_cells` does; the lanes left are those that something is not in order with."""
         b = self.b
-        calm = constant("i1", 1)
-        for record in self._gather(places):
+        calm, records = constant("i1", 1), self._gather(places)
+        for record in records:
             calm = b.and_(calm, b.not_(self._state(record)[1]))
-        entered = b.and_(self.mask, b.mask_word(calm))
+        settled = b.and_(self.mask, b.mask_word(calm))
+        entered = b.and_(settled, b.not_(silent))
+        first = b.and_(b.and_(settled, silent), b.not_(b.mask_word(self._state(records[0])[0])))
+        self._scatter(b.or_(self.me, SILENT << STRENGTH_SHIFT), places, WRITER, first)
         self._scatter(self.me, places, WRITER, entered)
         for offset in (READER, OTHER_READER):
             self._scatter(constant("i64", 0), places, offset, entered)
-        return b.and_(self.mask, b.not_(entered))
+        return b.and_(self.mask, b.not_(settled))
 
     def _state(self, record: Value) -> tuple[Value, Value, Value]:
         """Of records: which count, which of these are not in order by barriers of the block, and which are in order."""

@@ -9,7 +9,7 @@ from gpulab.ptx.syntax import Register
 
 _ATOMIC = ("atomic", "reduction")
 _RELEASING = ("release", "acq_rel", "sc")
-_MONOTONE = ("min", "max", "and", "or")
+_MONOTONE = ("min", "max", "and", "or", "cas")
 
 
 def strengths(program: Program) -> tuple[int, ...]:
@@ -32,7 +32,7 @@ def is_fence(program: Program, index: int) -> bool:
 
 
 def is_monotone(program: Program, index: int) -> bool:
-    """Whether an atomic only ever moves its value one way, so that a glance at it beside is a bound."""
+    """Whether an atomic is one that usually moves its value one way, so that a glance at it beside is a bound."""
     form = program.forms[index]
     return form.kind in _ATOMIC and form.operation in _MONOTONE
 

@@ -60,7 +60,7 @@ def _pairs(findings: list[Finding], places: Places) -> list[_Pair]:
     """The races, those between the same two lines together, whichever came first."""
     groups: dict[frozenset[object], list[tuple[int, Finding]]] = defaultdict(list)
     for order, finding in enumerate(findings):
-        if finding.kind in (*_RACES, "ordered by flags"):
+        if finding.kind in (*_RACES, "ordered by flags", "same value"):
             sites = finding.site, finding.other
             groups[frozenset(_line_key(places, site) for site in sites)].append((order, finding))
     return [_Pair(tuple(f for _, f in group), group[0][0]) for group in groups.values()]
@@ -95,11 +95,14 @@ def _reason(finding: Finding, places: Places, fenced: bool) -> str | None:
     program, sites = places.program, (finding.site, finding.other)
     if finding.kind == "ordered by flags":
         return "A fence and an atomic or volatile flag seem to order them."
+    if finding.kind == "same value":
+        return "The store left the value as it was, this time."
     kinds = {program.forms[site].kind for site in sites}
-    if "load" in kinds and any(is_monotone(program, site) for site in sites):
+    in_global = places.space(finding.site, finding.address) == "global"
+    if in_global and "load" in kinds and any(is_monotone(program, site) for site in sites):
         return (
-            "A plain load beside an atomic minimum, maximum, and or or gives a value from before or after; that is in "
-            "order if it is only a bound, or if the kernel is launched until nothing changes."
+            "A plain load beside an atomic minimum, maximum or compare-and-swap gives a value from before or after it; that "
+            "is in order if it is only a bound, or if the kernel is launched until nothing changes."
         )
     volatile = all(strengths(program)[site] == VOLATILE for site in sites)
     if volatile and fenced and finding.kind != "race in a warp":
