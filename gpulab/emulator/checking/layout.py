@@ -16,6 +16,7 @@ from gpulab.emulator.layout import BARRIERS, WARP, get
 THREAD_BITS, STRENGTH_SHIFT, SITE_SHIFT, TIME_SHIFT = 10, 10, 12, 30
 SITES = 1 << (TIME_SHIFT - SITE_SHIFT)
 PLAIN, VOLATILE, STRONG, SILENT = range(4)
+MARKED = 3  # of a reader: an atomic that another one followed unordered
 
 WRITER, READER, OTHER_READER, CELL_BYTES = 0, 8, 16, 24
 

@@ -2,7 +2,8 @@
 
 Of the readers since the last store two are kept, and these as far apart as can be: in two blocks, else in two warps, else two
 lanes. A later store that is not ordered after all readers of a piece is then not ordered after one of the two, as long as
-only barriers of the whole block and warp synchronizations of whole warps order things.
+only barriers of the whole block and warp synchronizations of whole warps order things. Of several unordered atomics the last
+is the store, and one before it is kept among the readers, marked.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from gpulab.emulator.checking.layout import (
     CELL_BYTES,
     KINDS,
+    MARKED,
     OTHER_READER,
     READER,
     SILENT,
@@ -100,6 +102,8 @@ def _read(b: Builder, cell: Value, conflict: Value) -> None:
     writer = b.load("i64", b.offset(cell, WRITER))
     _keep_first(b, conflict, _conflicts(b, writer, _live(b, writer)), writer)
     last, other = b.load("i64", b.offset(cell, READER)), b.load("i64", b.offset(cell, OTHER_READER))
+    marked = b.and_(_live(b, last), b.and_(b.is_("eq", _strength(b, last), MARKED), b.is_("eq", _strength(b, me), 0)))
+    _keep_first(b, conflict, marked, last)
     again = b.is_("eq", b.and_(b.xor(last, me), _WHO_AND_WHEN), 0)
     done = b.fresh("kept")
     b.go_if(again, done)
@@ -137,14 +141,18 @@ def _write(b: Builder, cell: Value, conflict: Value) -> None:
     _keep_first(b, conflict, _conflicts(b, judged_as, live), writer)
     for place in (READER, OTHER_READER):
         reader = b.load("i64", b.offset(cell, place))
-        _keep_first(b, conflict, _conflicts(b, reader, _live(b, reader)), reader)
+        strong = b.and_(reader, ~(1 << STRENGTH_SHIFT))
+        known = b.select(b.is_("eq", _strength(b, reader), MARKED), strong, reader)
+        _keep_first(b, conflict, _conflicts(b, known, _live(b, reader)), reader)
     silent, nothing = b.argument("silent", "i1"), constant("i64", 0)
     is_new = b.or_(was_silent, b.compare("ult", time_of(b, writer), b.argument("since", "i64")))
     quietly = b.select(is_new, b.or_(me, SILENT << STRENGTH_SHIFT), writer)
     b.store(b.select(silent, quietly, me), b.offset(cell, WRITER))
-    for place in (READER, OTHER_READER):
+    atomics = b.and_(b.is_("eq", _strength(b, me), STRONG), b.is_("eq", _strength(b, writer), STRONG))
+    earlier = b.select(b.and_(atomics, live), b.or_(writer, MARKED << STRENGTH_SHIFT), nothing)
+    for place, kept in ((READER, earlier), (OTHER_READER, nothing)):
         where = b.offset(cell, place)
-        b.store(b.select(silent, b.load("i64", where), nothing), where)
+        b.store(b.select(silent, b.load("i64", where), kept), where)
 
 
 def judged(b: Builder, context: Value, structure: Value, record: Value, me: Value) -> tuple[Value, Value]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from gpulab.emulator.checking.layout import (
     CELL_BYTES,
+    MARKED,
     OTHER_READER,
     READER,
     SHADOW_ROW_BYTES,
@@ -144,6 +145,8 @@ class _Case:
         if self.visit.space == "shared":
             behind = b.and_(behind, stored)
         _, reader, other = records
+        marked = b.is_("eq", b.and_(b.lshr(reader, STRENGTH_SHIFT), MARKED), MARKED)
+        behind = b.and_(behind, b.not_(b.and_(marked, one_live)))
         warps = b.is_("ne", b.and_(b.xor(reader, other), (1 << STRENGTH_SHIFT) - WARP), 0)
         begins = (b.compare("uge", time_of(b, record), b.widen(self.begin)) for record in (reader, other))
         known = b.and_(b.and_(one_live, two_live), b.or_(warps, b.xor(*begins)))
