@@ -163,7 +163,6 @@ class _CheckRun(Run):
             each.context[SLOTS["in_block"]] = 0
             each.result, each.alone = layout.DONE, True
         self.shared_words[2] = 2**62  # no block is beyond the limit
-        self.calls.message = ""
 
     def _raise_errors(self, timed_out: bool) -> None:
         for error in (*(thread.error for thread in self.threads), self.calls.error):
