@@ -104,6 +104,40 @@ extern "C" __global__ void relax(const int* from, const int* to, int* distance, 
     if (e < edges) atomicMin(&distance[to[e]], distance[from[e]] + 1);
 }
 
+extern "C" __global__ void halves_with_barriers_of_their_own(const float* x, float* y) {
+    __shared__ float s[128];
+    int t = threadIdx.x;
+    s[t] = x[t];
+    if (t < 64) asm volatile("bar.sync 1, 64;" ::: "memory");
+    else asm volatile("bar.sync 2, 64;" ::: "memory");
+    y[t] = s[t ^ 63];
+}
+
+extern "C" __global__ void lock(int* lock, int* value) {
+    if (threadIdx.x == 0) {
+        while (atomicCAS(lock, 0, 1) != 0) {
+        }
+        __threadfence();
+        *value += 1;
+        __threadfence();
+        atomicExch(lock, 0);
+    }
+}
+
+extern "C" __global__ void flag(volatile int* ready, int* data, int* out) {
+    if (threadIdx.x != 0) return;
+    if (blockIdx.x == 1) {
+        data[0] = 7;
+        __threadfence();
+        ready[0] = 1;
+    } else {
+        while (ready[0] == 0) {
+        }
+        __threadfence();
+        out[0] = data[0];
+    }
+}
+
 extern "C" __global__ void hash(const unsigned* key, int* table, int n) {
     int i = threadIdx.x;
     unsigned h = key[i] * 2654435761u + 12345u;

@@ -118,6 +118,15 @@ extern "C" __global__ void sum_without_barrier(const int* x, int* y) {
     y[threadIdx.x] = total;  // sum: load
 }
 
+extern "C" __global__ void barrier_of_the_wrong_half(const float* x, float* y) {
+    __shared__ float s[128];
+    int t = threadIdx.x;
+    s[t] = x[t];  // wrong half: store
+    if (t < 64) asm volatile("bar.sync 1, 64;" ::: "memory");
+    else asm volatile("bar.sync 2, 64;" ::: "memory");
+    y[t] = s[127 - t];  // wrong half: load
+}
+
 extern "C" __global__ void lock_without_fence(int* lock, int* value) {
     if (threadIdx.x == 0) {
         while (atomicCAS(lock, 0, 1) != 0) {

@@ -32,6 +32,7 @@ CASES = {
     "same_value": (3, 64, np.arange(180, dtype=np.int32) % 5, np.zeros(1, np.int32), np.int32(180)),
     "early_return": (1, 64, floats(), floats(), np.int32(20)),
     "greatest": (3, 64, np.zeros(1), RANDOM.random(192)),
+    "halves_with_barriers_of_their_own": (1, 128, floats(128), floats(128)),
     "hash": (1, 64, RANDOM.integers(0, 2**32, 64).astype(np.uint32), np.zeros(64, np.int32), np.int32(61)),
 }
 
@@ -48,6 +49,14 @@ def test_the_last_block_reads_what_all_left() -> None:
     assert report.ok and total[0] == x.sum()
     (note,) = report.notes
     assert "partial[" in note and "fence" in note and "cannot decide" in note
+
+
+def test_a_lock_and_a_flag_between_blocks() -> None:
+    value, out = np.zeros(1, np.int32), np.zeros(1, np.int32)
+    report = check("lock", 3, 32, np.zeros(1, np.int32), value)
+    assert report.ok and value[0] == 3 and "value[0]" in report.notes[0], report
+    report = check("flag", 2, 32, np.zeros(1, np.int32), np.zeros(1, np.int32), out)
+    assert report.ok and out[0] == 7 and "cannot decide" in report.notes[0], report
 
 
 def test_a_glance_beside_an_atomic_minimum() -> None:

@@ -77,7 +77,10 @@ CASES = (
     # 31 lanes of each warp read what another lane added; thread 32 adds behind readers of warp 0.
     Case("sum_without_barrier", 1, 64, (ints(), ints()), "race", "sum: atomic", (0, 32), 62,
          ("total", "__syncthreads() between line {sum: atomic} and line {sum: load}")),
-    Case("lock_without_fence", 2, 32, (ints(), ints()), "race", "lock_without_fence", (1, 0), 1, ("value[0]",)),
+    # Each half waits for itself: the second one stores 64 elements that the first has read already.
+    Case("barrier_of_the_wrong_half", 1, 128, (floats(128), floats(128)), "race", "wrong half: store", (0, 64), 64,
+         ("element 64", "between line {wrong half: store} and line {wrong half: load}")),
+    Case("lock_without_fence", 2, 32, (ints(), ints()), "race", "lock_without_fence", (1, 0), 1, ("value[0]", "__threadfence()")),
 )  # fmt: skip
 
 

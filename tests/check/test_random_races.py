@@ -81,7 +81,7 @@ def ordered(one: tuple, two: tuple, how: list[int]) -> bool:
     return same_block and (BLOCK_SYNC in between or (same_warp and WARP_SYNC in between))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(accesses, syncs)
 def test_shared_memory(chosen: list[tuple[int, int, int, int]], how: list[int]) -> None:
     what, where = tables(chosen, THREADS)
@@ -91,7 +91,7 @@ def test_shared_memory(chosen: list[tuple[int, int, int, int]], how: list[int]) 
     assert {fault.kind for fault in report.faults} <= {"race", "warp-sync"}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(accesses, syncs)
 def test_global_memory_of_two_blocks(chosen: list[tuple[int, int, int, int]], how: list[int]) -> None:
     what, where = tables(chosen, 2 * THREADS)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from gpulab.emulator.checking.findings import Finding
-from gpulab.emulator.checking.layout import VOLATILE
+from gpulab.emulator.checking.layout import PLAIN, VOLATILE
 from gpulab.emulator.checking.places import Places
 from gpulab.emulator.checking.strength import is_fence, is_monotone, strengths
 from gpulab.errors import Fault
@@ -163,17 +163,19 @@ def _what(finding: Finding, places: Places) -> str:
 
 
 def _remedy(finding: Finding, places: Places, language: str, undefined: set[int]) -> str:
-    barrier, warp_barrier, atomic, _ = _NAMES.get(language, _NAMES["cuda"])
+    barrier, warp_barrier, atomic, fence = _NAMES.get(language, _NAMES["cuda"])
     forms, sites = places.program.forms, (finding.other, finding.site)
     kinds = [forms[site].kind for site in sites]
+    flags = any(strength != PLAIN for strength in strengths(places.program))
+    flag = f" If a flag or a lock orders them, put a {fence} between the data and it, on both sides." if flags else ""
     if finding.site == finding.other and kinds[0] == "store":
         return f"They store different values. Give each thread an element of its own, or combine them with an atomic ({atomic})."
     if _is_update(finding, places) and "store" in kinds:
-        return f"If several threads update one element, use an atomic ({atomic}); else give each thread its own."
+        return f"If several threads update one element, use an atomic ({atomic}); else give each thread its own.{flag}"
     if finding.kind == "race between blocks":
         return (
             "Nothing in a launch orders blocks: let each block use elements of its own, combine with an atomic "
-            f"({atomic}), or split the kernel into two launches."
+            f"({atomic}), or split the kernel into two launches.{flag}"
         )
     call = warp_barrier if finding.kind == "race in a warp" else barrier
     if _one_line(finding, places) and not (places.reaches(*sites) and places.reaches(*sites[::-1])):
