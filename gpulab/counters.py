@@ -24,7 +24,18 @@ PER_INSTRUCTION = (
     "wavefronts",
     "wavefronts_ideal",
     "l1_miss_sectors",
+    "copied_requests",
+    "copied_bytes",
+    "copied_wavefronts",
+    "copied_wavefronts_ideal",
 )
+COPIED = {
+    "requests": "copied_requests",
+    "bytes_asked": "copied_bytes",
+    "wavefronts": "copied_wavefronts",
+    "wavefronts_ideal": "copied_wavefronts_ideal",
+}
+"""The counters of an asynchronous copy's store, by the name that they have for all other stores."""
 
 
 @dataclass(slots=True)
@@ -58,6 +69,9 @@ class Counters:
     l1_miss_sectors : numpy.ndarray
         Global load sectors that missed a modeled L1 of 128 KiB (1,024 sets of 4 sectors, first in, first out), which is
         empty at the start of each block (*modeled*).
+    copied_requests, copied_bytes, copied_wavefronts, copied_wavefronts_ideal : numpy.ndarray
+        The store into shared memory of an asynchronous copy; the other counters of such an instruction are those of its
+        global load.
     distinct_sectors_read, distinct_sectors_written : int
         Different 32-byte sectors of global memory that the launch loaded from / stored to.
     footprint_sectors : int
@@ -81,6 +95,10 @@ class Counters:
     wavefronts: np.ndarray
     wavefronts_ideal: np.ndarray
     l1_miss_sectors: np.ndarray
+    copied_requests: np.ndarray
+    copied_bytes: np.ndarray
+    copied_wavefronts: np.ndarray
+    copied_wavefronts_ideal: np.ndarray
     distinct_sectors_read: int = 0
     distinct_sectors_written: int = 0
     footprint_sectors: int = 0

@@ -21,8 +21,9 @@ from pathlib import Path
 import numpy as np
 
 from gpulab.counters import Counters
-from gpulab.emulator import layout, native, native_count, native_touch, workers
+from gpulab.emulator import layout, native, native_touch, workers
 from gpulab.emulator.callback import Callback
+from gpulab.emulator.compiled_counters import counters_of
 from gpulab.emulator.compiled_errors import error_of
 from gpulab.emulator.layout import FAULT_CODES, SLOTS
 from gpulab.emulator.meeting import stuck_kind
@@ -62,7 +63,7 @@ def execute(
     start = time.perf_counter()
     run.finish()
     code.spent += time.perf_counter() - start
-    return run.counters()
+    return counters_of(run)
 
 
 def thread_count(options: RunOptions, blocks: int, order_matters: bool) -> int:
@@ -203,7 +204,7 @@ class Run:
                 "local": program.local_bytes * warps * layout.WARP + 32,
                 "frames": frame_bytes(program) * warps,
                 "block_counters": 16 * len(program.graph.blocks),
-                "memory_counters": native_touch.WORD_BYTES * instructions,
+                "memory_counters": native_touch.WORD_BYTES * (instructions + len(program.copies)),
                 "branch_counters": 16 * instructions,
                 "caches": counted * native_touch.CACHE_ENTRY_BYTES << native_touch.CACHE_BITS,
                 "memos": counted * native_touch.MEMO_BYTES * ((1 << native_touch.MEMO_BITS) + instructions),
@@ -350,39 +351,6 @@ class Run:
     def contexts(self) -> list[OsThread]:
         """The contexts of all threads, those of blocks in flight among them."""
         return [each for thread in self.threads for each in (thread, *thread.beside)]
-
-    # ---- counters
-
-    def counters(self) -> Counters:
-        """What the threads counted, summed."""
-        program = self.program
-        found = Counters.zeros(len(program.forms))
-        found.blocks = sum(each.word("blocks_run") for each in self.contexts)
-        found.warps = found.blocks * self.launch.warps_per_block
-        found.threads = found.blocks * self.launch.threads_per_block
-        if self.blocks is not None:
-            found.sampled_blocks = found.blocks
-        if self.touched is None:
-            return found
-        entries, lanes = self._summed("block_counters", 2).T
-        on, divergent = self._summed("branch_counters", 2).T
-        tables = program.tables
-        found.warp_instructions[:] = entries[tables.block]
-        found.thread_instructions[:] = lanes[tables.block]
-        found.thread_instructions_pred_on[:] = np.where(tables.guarded, on, found.thread_instructions)
-        found.divergent_branches[:] = divergent
-        words = native_count.expand(
-            self._summed("memory_counters", native_touch.WORD_BYTES // 8), tables.access_bytes, tables.is_shared
-        )
-        for name, column in zip(native_touch.WORDS, words.T, strict=True):
-            getattr(found, name)[:] = column
-        found.leave_out(program.synthetic)
-        distinct = self.touched.counts().sum(axis=0).tolist()
-        found.distinct_sectors_read, found.distinct_sectors_written, found.footprint_sectors = distinct
-        return found
-
-    def _summed(self, name: str, columns: int) -> np.ndarray:
-        return sum(each.buffers[name].view(np.int64) for each in self.contexts).reshape(-1, columns)
 
 
 def shared_memory_bytes(program: Program, launch: LaunchConfig) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gpulab.emulator.memory import WINDOW_BITS, WINDOWS, Memory
+from gpulab.emulator.memory import FIRST_WINDOW, WINDOW_BITS, WINDOWS, Memory
 from gpulab.emulator.program import Program
 from gpulab.errors import Fault, KernelFault, TimeLimitError, shown_file
 from gpulab.launch import Dim3, LaunchConfig
@@ -29,6 +29,15 @@ _ADVICE = {
     "warp-sync": (
         "A warp operation named lanes in its mask that do not take part in it. The mask must hold exactly the lanes "
         "that reach the operation together, the calling lane among them: take it from __ballot_sync before the branch."
+    ),
+    "barrier/mbarrier": (
+        "A barrier in shared memory (mbarrier, cuda::barrier) was used before it was initialized, or a phase of it got more "
+        "arrivals than it expects. Let one thread initialize it, with the number of threads that arrive in each phase, and "
+        "let the block pass __syncthreads() before anybody uses it."
+    ),
+    "warp-sync/aligned": (
+        "All 32 lanes of a warp must execute this instruction together, but some were elsewhere, had exited, or were never "
+        "launched. Move it out of the branch, and launch blocks of a multiple of 32 threads."
     ),
     "trap": "The kernel executed a trap.",
 }
@@ -123,21 +132,33 @@ def memory_fault(
     address: int,
 ) -> KernelFault:
     """Make the error for an access out of bounds or misaligned; the address is that of the first thread that did it."""
-    message = access_message(program, memory, kind, instruction, address)
+    message = access_message(program, launch, memory, kind, instruction, address)
     return make_fault(program, launch, kind, instruction, block, thread, message)
 
 
-def access_message(program: Program, memory: Memory, kind: str, instruction: int, address: int) -> str:
+def access_message(
+    program: Program, launch: LaunchConfig, memory: Memory, kind: str, instruction: int, address: int
+) -> str:
     """What is wrong with an access that is out of bounds or misaligned."""
     form = program.forms[instruction]
-    verb = {"store": "stores", "load": "loads"}.get(form.kind, "updates")
-    size = form.access_bytes
+    size, access, space = form.access_bytes, form.kind, form.space or ""
+    if form.is_copy and _is_in_shared(program, launch, kind, size, address):
+        access, space = "store", "shared"
+    verb = {"store": "stores", "load": "loads"}.get(access, "updates")
     if kind == "misaligned":
         return (
             f"The thread {verb} {size} bytes at address {address:#x}, which is not a multiple of {size}. "
             f"Vector types need pointers aligned to their size."
         )
-    return f"The thread {verb} {size} bytes {_object(program, memory, form.space or '', address, form.kind)}"
+    return f"The thread {verb} {size} bytes {_object(program, memory, space, address, access)}"
+
+
+def _is_in_shared(program: Program, launch: LaunchConfig, kind: str, size: int, address: int) -> bool:
+    """Whether it is the store of an asynchronous copy that failed: its address is no global one, but an offset."""
+    if FIRST_WINDOW <= address >> WINDOW_BITS < 1 << 63 - WINDOW_BITS:
+        return False
+    # The load through a null pointer fails too, with an address that would be inside.
+    return kind == "misaligned" or address + size > program.shared_bytes(launch.dynamic_shared_bytes)
 
 
 def _object(program: Program, memory: Memory, space: str, address: int, kind: str) -> str:

@@ -75,6 +75,8 @@ FAULT_KINDS = {
     8: "barrier/count",
     9: "barrier/mixed",
     10: "barrier/two",
+    11: "barrier/mbarrier",
+    12: "warp-sync/aligned",
 }
 
 FAULT_CODES = {kind: code for code, kind in FAULT_KINDS.items()}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from gpulab.emulator import layout
 from gpulab.emulator.ir import Value, bits_of, constant, int_of
+from gpulab.emulator.lower_access import Access, resolve
 from gpulab.emulator.lower_count import count_request
-from gpulab.emulator.lower_memory import Access, make_access, resolve
+from gpulab.emulator.lower_memory import make_access
 from gpulab.emulator.lower_table import ELEMENTS, lowers, pure_function
 from gpulab.emulator.lower_values import State
 from gpulab.ptx.opcodes import plain_form

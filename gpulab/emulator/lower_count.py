@@ -13,7 +13,7 @@ from gpulab.emulator.lower_values import Affine, State
 from gpulab.models.access import BANK_BYTES, LINE_BYTES, SECTOR_BYTES, sectors_ideal, wavefronts, wavefronts_ideal
 
 if TYPE_CHECKING:
-    from gpulab.emulator.lower_memory import Access
+    from gpulab.emulator.lower_access import Access
 
 _COUNTED = ("global", "shared", "local", "generic")
 
@@ -23,7 +23,7 @@ def count_request(state: State, access: Access) -> None:
     if not state.count or access.space not in _COUNTED:
         return
     b = state.b
-    counters = b.offset(state.constant_get("memory_counters", "ptr"), native_touch.WORD_BYTES * state.index)
+    counters = _counters(state, access)
     scalar = isinstance(access.address, Value) and access.address.lanes == 1
     flat = access.space in ("global", "shared") and not state.plan.general
     if flat and access.space == "global" and scalar:
@@ -192,19 +192,31 @@ def _count_dense(state: State, access: Access, address: Affine, counters: Value)
     _unless(state, usual, count, lambda: _count_affine(state, access, address, counters))
 
 
-def _count_affine(state: State, access: Access, address: Affine, counters: Value) -> None:
+def count_affine_request(state: State, access: Access, base: Value, strides: tuple[Value, Value], width: int) -> None:
+    """Count a request whose addresses are affine in the lane, with a width of its own (see `shapes`)."""
+    if state.count:
+        _count_by_memo(state, access, Affine(base, strides), _counters(state, access), width)
+
+
+def _counters(state: State, access: Access) -> Value:
+    """The raw counters of an access."""
+    row = state.index if access.row is None else access.row
+    return state.b.offset(state.constant_get("memory_counters", "ptr"), native_touch.WORD_BYTES * row)
+
+
+def _count_affine(state: State, access: Access, address: Affine, counters: Value, lanes: int = 0) -> None:
     b, info = state.b, access.info(state.index)
     s0, s1 = (constant("i64", s) if isinstance(s, int) else s for s in address.strides)
-    width = constant("i64", state.plan.block_shape.width)
+    width = constant("i64", lanes or state.plan.block_shape.width)
     flagged = b.or_(info, layout.SHARED) if access.space == "shared" else info
     b.call("count_affine", None, state.context, address.base, s0, s1, width, access.on, counters, flagged)
 
 
-def _count_by_memo(state: State, access: Access, address: Affine, counters: Value) -> None:
+def _count_by_memo(state: State, access: Access, address: Affine, counters: Value, lanes: int = 0) -> None:
     """Add the answer of a memo, if it is for a request like this one."""
     b, info = state.b, access.info(state.index)
     s0, s1 = (constant("i64", s) if isinstance(s, int) else s for s in address.strides)
-    width = constant("i64", state.plan.block_shape.width)
+    width = constant("i64", lanes or state.plan.block_shape.width)
     memo, key = native_touch.memo_key(b, state.context, (address.base, s0, s1), width, access.on, info, access.space)
     differs = constant("i64", 0)
     for number, word in enumerate(key):
@@ -213,5 +225,5 @@ def _count_by_memo(state: State, access: Access, address: Affine, counters: Valu
         state,
         b.is_("eq", differs, 0),
         lambda: _count_words(state, counters, b.load("i64", b.offset(memo, native_touch.MEMO_ANSWER), 8, align=64)),
-        lambda: _count_affine(state, access, address, counters),
+        lambda: _count_affine(state, access, address, counters, lanes),
     )

@@ -12,7 +12,7 @@ from gpulab.ptx.stack import ALLOCATED, FRAME, STACK, STACK_BYTES
 from gpulab.ptx.syntax import Register
 
 if TYPE_CHECKING:
-    from gpulab.emulator.lower_memory import Access
+    from gpulab.emulator.lower_access import Access
 
 
 def move_lanes(state: State, access: Access, values: list[Value] | None) -> list[Value]:

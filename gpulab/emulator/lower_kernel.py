@@ -7,7 +7,17 @@ bails out, faults or is told to stop.
 
 from __future__ import annotations
 
-from gpulab.emulator import layout, lower_approx, lower_atomics, lower_compare, lower_memory, lower_packed, lower_warp
+from gpulab.emulator import (
+    layout,
+    lower_approx,
+    lower_atomics,
+    lower_compare,
+    lower_copy,
+    lower_matrix,
+    lower_memory,
+    lower_packed,
+    lower_warp,
+)
 from gpulab.emulator.checking import hooks
 from gpulab.emulator.ir import Builder, IrModule, constant, constants
 from gpulab.emulator.lower_affine import lower_affine, lower_constant
@@ -25,7 +35,7 @@ from gpulab.emulator.shapes import DYNAMIC, UNIFORM, VECTOR, Plan
 from gpulab.ptx.syntax import Pair
 
 # Imported for what they enter into the tables.
-_TABLES = (lower_approx, lower_atomics, lower_compare, lower_memory, lower_packed, lower_warp)
+_TABLES = (lower_approx, lower_atomics, lower_compare, lower_copy, lower_matrix, lower_memory, lower_packed, lower_warp)
 _BRANCHES = ("bra", "brx", "ret", "exit")
 
 

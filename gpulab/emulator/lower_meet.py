@@ -20,7 +20,7 @@ from gpulab.emulator.lower_pause import (
 )
 from gpulab.emulator.lower_schedule import live_lanes
 from gpulab.emulator.lower_values import State
-from gpulab.emulator.meeting import is_aligned, is_warp_barrier, mask_position
+from gpulab.emulator.meeting import is_aligned, is_warp_barrier, mask_position, stuck_kind
 
 LANE_BITS = constants("i32", [1 << lane for lane in range(32)])
 
@@ -113,7 +113,7 @@ def _check_masks(state: State, mask: Value, on: Value, never: Value) -> None:
     else:
         alone = b.is_("eq", b.and_(mask, LANE_BITS), 0)
         wrong = b.and_(on, b.mask_word(b.or_(alone, b.is_("ne", b.and_(mask, never), 0))))
-    fault_if(state, b.is_("ne", wrong, 0), "warp-sync", wrong)
+    fault_if(state, b.is_("ne", wrong, 0), stuck_kind(state.form), wrong)
 
 
 def _wanting(state: State, wanted: Value, on: Value) -> Value:

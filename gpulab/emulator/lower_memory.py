@@ -8,11 +8,9 @@ be out of bounds, and a real fault is found there with its lane.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gpulab.emulator import layout
-from gpulab.emulator.checking import hooks
 from gpulab.emulator.ir import Value, bits_of, constant, mangled, type_text
+from gpulab.emulator.lower_access import Access, copy_in, copy_out, resolve
 from gpulab.emulator.lower_count import count_request
 from gpulab.emulator.lower_frames import move_lanes
 from gpulab.emulator.lower_interleave import joined, split, whole, words
@@ -22,24 +20,6 @@ from gpulab.emulator.native_address import row_field, window_row
 from gpulab.ptx.syntax import Group, Operand
 
 FULL = constant("i32", -1)
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """One memory instruction: space, element type, elements per lane, bytes per lane, address, lanes, flags."""
-
-    space: str
-    element: str
-    vector: int
-    size: int
-    address: Value | Affine
-    on: Value
-    flags: int = 0
-
-    def info(self, index: int) -> Value:
-        """The word that native helpers take."""
-        elements = (self.vector.bit_length() - 1) << layout.VECTOR_SHIFT
-        return constant("i64", index << layout.INSTRUCTION_SHIFT | elements | self.flags | self.size)
 
 
 @lowers("ld", "ldu")
@@ -61,10 +41,10 @@ def store(state: State) -> None:
     values = words(state.b, state.form.type, [state.value(each, state.form.type or "") for each in sources])
     state.note_store(access.space, access.on)
     if state.guard is None:
-        _store_elements(state, access, values)
+        store_elements(state, access, values)
         return
     with state.b.if_(state.b.is_("ne", access.on, 0)):
-        _store_elements(state, access, values)
+        store_elements(state, access, values)
 
 
 def make_access(state: State, operand: Operand, flags: int = 0) -> Access:
@@ -270,47 +250,13 @@ def _row_pointer(state: State, access: Access, pointer: Value, row: int) -> Valu
 # ---- any addresses
 
 
-def resolve(state: State, access: Access, stored: list[Value] | None = None) -> None:
-    """Check every lane that is on; host addresses go to a buffer. Faults leave the warp.
-
-    `stored` are the values that a plain store is about to put there, for the check.
-    """
-    b = state.b
-    addresses, hosts = state.buffers["addresses"], state.buffers["hosts"]
-    _store_addresses(state, access.address, addresses)
-    space = {"const": "global", "call": "local"}.get(access.space, access.space)
-    if state.check:
-        # Nothing leaves the warp: a faulty lane is noted, and its host address is that of memory of no meaning.
-        b.store(constant("i64", 0, 32), hosts, align=64)
-        hooks.access(state, space, access, stored)
-        return
-    ok = b.call(f"resolve_{space}", "i32", state.context, addresses, hosts, access.on, access.info(state.index))
-    after = b.fresh("resolved")
-    b.cond(b.is_("ne", ok, 0), after, state.fault_label)
-    b.label(after)
-
-
-def _store_addresses(state: State, address: Value | Affine, where: Value) -> None:
-    """All lanes' addresses. Where they are affine this is a rare way, so that a call is enough."""
-    if isinstance(address, Value) and address.lanes > 1:
-        state.b.store(address, where, align=64)
-        return
-    known = address if isinstance(address, Affine) else Affine(address, (0, 0))
-    s0, s1 = (constant("i64", s) if isinstance(s, int) else s for s in known.strides)
-    width = constant("i64", state.plan.block_shape.width)
-    state.b.call("spread", None, known.base, s0, s1, width, where)
-
-
 def _gather(state: State, access: Access, count: bool = True) -> list[Value]:
     if access.space == "call" and not state.check:
         return move_lanes(state, access, None)
     resolve(state, access)
     if count:
         count_request(state, access)
-    b, values = state.b, state.buffers["values"]
-    b.call("copy_in", None, state.buffers["hosts"], values, access.on, access.info(state.index))
-    length = 4 * bits_of(access.element)
-    return [b.load(access.element, b.offset(values, number * length), 32) for number in range(access.vector)]
+    return copy_in(state, access)
 
 
 def _moved(state: State, pointers: Value, distance: int) -> Value:
@@ -325,10 +271,7 @@ def _scatter(state: State, access: Access, values: list[Value]) -> None:
         move_lanes(state, access, values)
     else:
         resolve(state, access, values)
-        b, place = state.b, state.buffers["values"]
-        for number, value in enumerate(values):
-            b.store(b.widen(value), b.offset(place, number * 4 * bits_of(access.element)), align=32)
-        b.call("copy_out", None, state.buffers["hosts"], place, access.on, access.info(state.index))
+        copy_out(state, access, values)
 
 
 def _scatter_to(state: State, access: Access, pointers: Value, values: list[Value]) -> None:
@@ -345,7 +288,8 @@ def _scatter_to(state: State, access: Access, pointers: Value, values: list[Valu
 # ---- writing
 
 
-def _store_elements(state: State, access: Access, values: list[Value]) -> None:
+def store_elements(state: State, access: Access, values: list[Value]) -> None:
+    """Check, store and count; one value for each element of the vector."""
     b = state.b
     fast = _fast_kind(state, access)
     if fast is None or fast == "steps":

@@ -28,7 +28,9 @@ def is_warp_barrier(form: Form) -> bool:
 
 def stuck_kind(form: Form) -> str:
     """The fault of lanes that wait at an instruction for others which never come."""
-    return "barrier" if form.kind == "barrier" else "warp-sync"
+    if form.kind == "barrier":
+        return "barrier"
+    return "warp-sync/aligned" if mask_position(form) is None else "warp-sync"
 
 
 def passes(graph: FlowGraph) -> np.ndarray:

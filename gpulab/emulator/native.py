@@ -6,6 +6,8 @@ import ctypes
 import functools
 
 from gpulab.emulator import jit
+from gpulab.ptx.matrix import Matrix
+from gpulab.ptx.opcodes import Form
 
 
 @functools.cache
@@ -23,6 +25,36 @@ def _make() -> jit.Source:
     for part in (native_address, native_calls, native_move, native_count, native_waiting, native_driver):
         names += part.define(module)
     return jit.Source(module.text(), names)
+
+
+def product_name(form: Form) -> str:
+    """The name of the function that multiplies matrices for a form."""
+    matrix = form.matrix
+    assert matrix is not None
+    rule = (form.operation or "") + ("sat" if form.finite else "")
+    return "_".join(["product", *map(str, matrix.shape), *matrix.types, *filter(None, [rule])])
+
+
+def products(forms: tuple[Form, ...]) -> dict[str, int]:
+    """Addresses of the functions that the products among some forms need, by name."""
+    found = {}
+    for form in {product_name(form): form for form in forms if form.pipe == "tensor"}.values():
+        assert form.matrix is not None
+        found |= _product(form.matrix, form.operation, form.finite, product_name(form)).addresses
+    return found
+
+
+@functools.cache
+def _product(matrix: Matrix, operation: str | None, saturate: bool, name: str) -> jit.Code:
+    def make() -> jit.Source:
+        from gpulab.emulator import native_matrix
+        from gpulab.emulator.ir import IrModule
+
+        module = IrModule()
+        native_matrix.define(module, matrix, operation, saturate, name)
+        return jit.Source(module.text(), (name,))
+
+    return jit.build(make, (name,), {}, (2,))
 
 
 @functools.cache

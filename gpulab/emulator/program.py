@@ -18,7 +18,18 @@ from gpulab.ptx.inline import BUILT_INS, inline_calls
 from gpulab.ptx.opcodes import Form, form, read_registers
 from gpulab.ptx.spins import find_spins
 from gpulab.ptx.stack import ALLOCA_AREA, FRAME, STACK, STACK_BYTES
-from gpulab.ptx.syntax import Address, Function, Instruction, Module, Register, Special, Symbol, Variable, symbols_in
+from gpulab.ptx.syntax import (
+    Address,
+    Function,
+    Group,
+    Instruction,
+    Module,
+    Register,
+    Special,
+    Symbol,
+    Variable,
+    symbols_in,
+)
 from gpulab.ptx.types import TYPE_BYTES, is_float
 
 DYNAMIC_SHARED_ALIGN = 16
@@ -141,6 +152,11 @@ class Program:
             np.array([form.access_bytes for form in self.forms], np.int64),
             np.array([(form.space or "").startswith("shared") for form in self.forms], bool),
         )
+
+    @cached_property
+    def copies(self) -> list[int]:
+        """Indices of the asynchronous copies, which count twice: as a global load and as a store into shared memory."""
+        return [index for index, its_form in enumerate(self.forms) if its_form.is_copy]
 
     def shared_bytes(self, dynamic: int) -> int:
         """Shared memory of a block in bytes: the static part, and `dynamic` bytes behind it."""
@@ -281,8 +297,10 @@ def _check_symbols(module: Module, function: Function) -> None:
 def _check_registers(function: Function, forms: Sequence[Form]) -> None:
     for instruction, its_form in zip(function.instructions, forms, strict=True):
         for operand, role in zip(instruction.operands, its_form.roles, strict=False):
-            if isinstance(operand, Register) and operand.name != "_" and role.type in TYPE_BYTES:
-                _check_register(instruction, its_form, operand, role.type, function.registers)
+            is_fragment = role.shape == "fragment" and isinstance(operand, Group)
+            for register in operand.elements if is_fragment else (operand,):
+                if isinstance(register, Register) and register.name != "_" and role.type in TYPE_BYTES:
+                    _check_register(instruction, its_form, register, role.type, function.registers)
 
 
 def _check_register(
@@ -316,7 +334,8 @@ def _is_order_sensitive(function: Function, forms: Sequence[Form]) -> bool:
 def _depends_on_order(instruction: Instruction, its_form: Form, read: set[str]) -> bool:
     if its_form.opcode == "call":
         return instruction.operands[1] in map(Symbol, ("vprintf", "malloc", "free"))
-    if its_form.kind not in ("atomic", "reduction") or its_form.space == "shared":
+    in_shared = its_form.space == "shared" or its_form.opcode == "mbarrier"
+    if its_form.kind not in ("atomic", "reduction") or in_shared:
         return False
     destination = instruction.operands[0]
     result_used = its_form.kind == "atomic" and isinstance(destination, Register) and destination.name in read

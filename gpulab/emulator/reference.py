@@ -23,6 +23,9 @@ from gpulab.emulator import (
     reference_integer,
     reference_packed,
 )
+from gpulab.emulator import reference_copy as copies
+from gpulab.emulator import reference_matrix as matrix
+from gpulab.emulator import reference_mbarrier as mbarriers
 from gpulab.emulator import reference_memory as memory_operations
 from gpulab.emulator.builtins import BuiltInCall, CallError
 from gpulab.emulator.faults import time_limit_error
@@ -131,7 +134,15 @@ class _Machine:
 
     def _execute(self, warp: Warp, index: int, instruction: Instruction, on: np.ndarray) -> None:
         form = self.launch.program.forms[index]
-        if form.opcode in _SPECIAL:
+        if form.opcode == "cp" and not form.is_copy and form.operation != "noinc":
+            # What is copied is there at once: there is nothing to wait for, and an arrival that adds one to what the
+            # barrier waits for, and comes at once, changes nothing.
+            return
+        if form.mode == "pending_count":
+            mbarriers.pending_count(warp, index, on)
+        elif form.opcode == "wmma" and form.mode == "mma":
+            matrix.multiply(warp, index, on)
+        elif form.opcode in _SPECIAL:
             _SPECIAL[form.opcode](warp, index, on)
         elif form.opcode in _MEMORY:
             _MEMORY[form.opcode](warp, self.tally, index, on)
@@ -181,6 +192,12 @@ def _run_chain(warp: Warp, instruction: Instruction, form: Form, on: np.ndarray)
     warp.write(instruction.operands[0], result, form.type or "", on)
     if form.carry_out:
         warp.registers[CARRY] = np.where(on, carry, warp.registers[CARRY])
+
+
+def _copy(warp: Warp, tally: Tally, index: int, on: np.ndarray) -> None:
+    """``cp.async``: a copy, or the arrival of copies at a barrier."""
+    is_copy = warp.launch.program.forms[index].is_copy
+    (copies.copy if is_copy else mbarriers.operate)(warp, tally, index, on)
 
 
 def _trap(warp: Warp, index: int, on: np.ndarray) -> None:
@@ -235,6 +252,8 @@ _SPECIAL: dict[str, Callable[[Warp, int, np.ndarray], None]] = {
     "trap": _trap,
     "brkpt": _trap,
     "call": _call,
+    "mma": matrix.multiply,
+    "movmatrix": matrix.transpose,
 }
 _MEMORY: dict[str, Callable[[Warp, Tally, int, np.ndarray], None]] = {
     "ld": memory_operations.load,
@@ -242,6 +261,11 @@ _MEMORY: dict[str, Callable[[Warp, Tally, int, np.ndarray], None]] = {
     "st": memory_operations.store,
     "atom": memory_operations.atomic,
     "red": memory_operations.atomic,
+    "cp": _copy,
+    "mbarrier": mbarriers.operate,
+    "wmma": matrix.load_store,
+    "ldmatrix": matrix.load_rows,
+    "stmatrix": matrix.store_rows,
 }
 # Memory is sequentially consistent here and has no caches to fill; where lanes meet, `meet` has done all there is to do.
 _NOTHING = "membar fence prefetch prefetchu applypriority discard pmevent griddepcontrol bar".split()

@@ -66,7 +66,7 @@ def _meet_members(warp: Warp, index: int) -> None:
     warp.granted &= ~free
     for lane in np.flatnonzero(on & ~free).tolist():
         if not masks[lane] >> lane & 1 or masks[lane] & never:
-            raise warp.fault("warp-sync", index, lane)
+            raise warp.fault(stuck_kind(form), index, lane)
     wanted = [mask & absent for mask in masks]
     wait = on & ~free & np.array(wanted, bool)
     _block(warp, wait, wanted)

@@ -113,6 +113,16 @@ class Tally:
             counters.sectors[index] += access.sectors(words, _WORD_BYTES)
             counters.lines[index] += access.lines(words, _WORD_BYTES)
 
+    def copied(self, index: int, form: Form, offsets: np.ndarray, lanes: np.ndarray) -> None:
+        """The store of an asynchronous copy, at these offsets in shared memory; `request` has its global load."""
+        if not self._count or len(lanes) == 0:
+            return
+        size = form.access_bytes
+        self.counters.copied_requests[index] += 1
+        self.counters.copied_bytes[index] += len(lanes) * size
+        self.counters.copied_wavefronts[index] += access.wavefronts(offsets, lanes, size)
+        self.counters.copied_wavefronts_ideal[index] += access.wavefronts_ideal(lanes, size)
+
     def _touch(self, index: int, form: Form, sectors: list[int]) -> None:
         if form.kind != "store":
             self._read.update(sectors)

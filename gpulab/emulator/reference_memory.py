@@ -19,7 +19,7 @@ def load(warp: Warp, tally: Tally, index: int, on: np.ndarray) -> None:
     """``ld``: check all lanes, then read each element of each lane."""
     instruction, form = _at(warp, index)
     destination, source = instruction.operands[:2]
-    places = _locate(warp, tally, index, source, on)
+    places = locate(warp, tally, index, source, on)
     size = form.access_bytes // form.vector
     for number, element in enumerate(_elements(destination)):
         raw = np.zeros((LANES, size), np.uint8)
@@ -32,7 +32,7 @@ def store(warp: Warp, tally: Tally, index: int, on: np.ndarray) -> None:
     """``st``: check all lanes, then store lane after lane, so that the highest one wins at one address."""
     instruction, form = _at(warp, index)
     target, source = instruction.operands[:2]
-    places = _locate(warp, tally, index, target, on)
+    places = locate(warp, tally, index, target, on)
     values = [_bytes(warp.read(element, form.roles[1])) for element in _elements(source)]
     if form.space not in ("local", "call"):
         warp.launch.progress = True
@@ -44,7 +44,7 @@ def atomic(warp: Warp, tally: Tally, index: int, on: np.ndarray) -> None:
     """``atom`` and ``red``: lane after lane, each on what the one before left."""
     instruction, form = _at(warp, index)
     operands = instruction.operands[1:] if form.opcode == "atom" else instruction.operands
-    places = _locate(warp, tally, index, operands[0], on)
+    places = locate(warp, tally, index, operands[0], on)
     # Of a vector each element is an operation of its own; a cache policy has no effect.
     sources = [_elements(operand) for operand in operands[1 : 3 if form.operation == "cas" else 2]]
     role = form.roles[-1] if form.roles[-1].name != "h" else form.roles[-2]
@@ -108,19 +108,22 @@ def _bytes(value: np.ndarray) -> np.ndarray:
 # ---- where an access goes
 
 
-def _locate(warp: Warp, tally: Tally, index: int, operand: Operand, on: np.ndarray) -> dict[int, np.ndarray]:
+def locate(warp: Warp, tally: Tally, index: int, operand: Operand, on: np.ndarray) -> dict[int, np.ndarray]:
     """The bytes that each lane that is on accesses, by lane in ascending order; all checked, and counted."""
-    _, form = _at(warp, index)
     assert isinstance(operand, Address)
-    addresses = warp.addresses(operand)
-    space = form.space or "generic"
-    spaces = _spaces_of(space, addresses)
+    return locate_at(warp, tally, index, warp.addresses(operand), on)
+
+
+def locate_at(warp: Warp, tally: Tally, index: int, addresses: np.ndarray, on: np.ndarray) -> dict[int, np.ndarray]:
+    """The same, with the address of each lane."""
+    _, form = _at(warp, index)
+    spaces = _spaces_of(form.space or "generic", addresses)
     lanes = np.flatnonzero(on).tolist()
-    places = {lane: _place(warp, index, spaces[lane], int(addresses[lane]), lane) for lane in lanes}
+    places = {lane: place(warp, index, spaces[lane], int(addresses[lane]), lane) for lane in lanes}
     for part in ("global", "shared", "local"):
         # Lanes of a generic access part by the memory that they hit: each part is a request of its own.
         chosen = np.array([lane for lane in lanes if spaces[lane] == part], np.int64)
-        inside = addresses[chosen] - (WINDOWS.get(part, 0) if space == "generic" else 0)
+        inside = addresses[chosen] - (WINDOWS.get(part, 0) if form.space == "generic" else 0)
         tally.request(index, form, part, inside, chosen)
     return places
 
@@ -133,17 +136,22 @@ def _spaces_of(space: str, addresses: np.ndarray) -> list[str]:
     return [names.get(window, "global") for window in windows.tolist()]
 
 
-def _place(warp: Warp, index: int, space: str, address: int, lane: int) -> np.ndarray:
-    """The bytes that a lane accesses; a fault if they are not all inside one object, or not aligned."""
+def place(
+    warp: Warp, index: int, space: str, address: int, lane: int, size: int | None = None, store: bool | None = None
+) -> np.ndarray:
+    """The bytes that a lane accesses; a fault if they are not all inside one object, or not aligned.
+
+    By default `size` and `store` are those of the instruction.
+    """
     _, form = _at(warp, index)
-    size = form.access_bytes
-    store = form.kind != "load"
+    size = form.access_bytes if size is None else size
+    store = form.kind != "load" if store is None else store
     window = WINDOWS.get(space, 0) if form.space == "generic" else 0
     whole, offset = _object(warp, space, address - window, lane, store)
     if not 0 <= offset <= len(whole) - size:
-        raise _fault(warp, "out-of-bounds", index, lane, address)
+        raise fault(warp, "out-of-bounds", index, lane, address)
     if address % size:
-        raise _fault(warp, "misaligned", index, lane, address)
+        raise fault(warp, "misaligned", index, lane, address)
     return whole[offset : offset + size]
 
 
@@ -161,7 +169,8 @@ def _object(warp: Warp, space: str, address: int, lane: int, store: bool) -> tup
     return found.host, address - found.address
 
 
-def _fault(warp: Warp, kind: str, index: int, lane: int, address: int) -> Exception:
+def fault(warp: Warp, kind: str, index: int, lane: int, address: int) -> Exception:
+    """The error for an access of a lane."""
     launch = warp.launch
     thread = int(warp.threads[lane])
     return memory_fault(

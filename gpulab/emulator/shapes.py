@@ -27,7 +27,9 @@ from gpulab.ptx.types import TYPE_BYTES, is_float
 
 _UNIFORM_RESULTS = ("activemask", "bar", "barrier")
 _UNIFORM_IF_SOURCES = ("vote", "redux")
-_NEVER_UNIFORM = ("atom", "shfl", "match", "elect", "call", "addc", "subc", "madc")
+_NEVER_UNIFORM = (
+    "atom", "shfl", "match", "elect", "call", "addc", "subc", "madc", "mma", "wmma", "ldmatrix", "movmatrix", "mbarrier"
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,10 @@ class _Analysis:
     def _results(self, block: Block, index: int, plan: Plan) -> Iterator[tuple[str, Shape]]:
         instruction, its_form = self.program.function.instructions[index], self.program.forms[index]
         written = list(written_registers(instruction, its_form))
+        if its_form.opcode in _NEVER_UNIFORM:
+            # Whatever they read, which may be nothing but what they wrote before.
+            yield from ((name, VECTOR) for name in written)
+            return
         if not written or any(name not in self.shapes for name in read_registers(instruction, its_form)):
             return
         guarded = instruction.guard is not None and self.shapes[instruction.guard.register.name] != UNIFORM
@@ -197,8 +203,6 @@ def result_shape(analysis: _Analysis, instruction: Instruction, form: Form) -> S
     sources = [operand for operand, role in zip(instruction.operands, form.roles, strict=False) if not role.written]
     shapes = [analysis.shape_of(operand) for operand in sources]
     uniform = all(shape == UNIFORM for shape in shapes)
-    if form.opcode in _NEVER_UNIFORM:
-        return VECTOR
     if form.opcode in _UNIFORM_RESULTS or (form.opcode in _UNIFORM_IF_SOURCES and shapes[-1] == UNIFORM):
         return UNIFORM
     if form.opcode in ("ld", "ldu"):

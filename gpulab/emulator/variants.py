@@ -89,7 +89,9 @@ def _build(
     levels: tuple[int, ...] = (1, 0),
 ) -> jit.Code:
     """The code of one kind, or of the general variant that it bails out to at some points."""
-    imports = native.helpers().addresses | (check_helpers().addresses if kind.check else {})
+    imports = (
+        native.helpers().addresses | native.products(program.forms) | (check_helpers().addresses if kind.check else {})
+    )
     names = sorted(symbols)
     parts = (program.module.text, program.function.name, repr(kind), repr(names), repr(bail_points))
     return jit.build(lambda: _lower(program, kind, symbols, bail_points), parts, imports, levels)

@@ -41,6 +41,10 @@ class Gpu:
         Bandwidth between L2 and the SMs as measured, 1e9 byte/s.
     fp32_lanes_per_sm, fp64_lanes_per_sm, fp16_lanes_per_sm, int32_lanes_per_sm, sfu_lanes_per_sm : int
         Results per cycle of an SM; an FMA is one result.
+    tensor_fp16_flop_per_cycle, tensor_fp16_accumulated_flop_per_cycle : int
+        FLOP of an SM's tensor cores per cycle, dense, for f16 and bf16 with f32 and with f16 accumulators.
+    tensor_tf32_flop_per_cycle, tensor_fp64_flop_per_cycle, tensor_fp8_flop_per_cycle, tensor_int8_op_per_cycle : int
+        The same for other types; 0 where there is none.
     schedulers_per_sm : int
         Warp schedulers of an SM; each issues one warp instruction per cycle.
     max_warps_per_sm, max_blocks_per_sm, max_threads_per_block : int
@@ -101,6 +105,12 @@ class Gpu:
     fp16_lanes_per_sm: int
     int32_lanes_per_sm: int
     sfu_lanes_per_sm: int
+    tensor_fp16_flop_per_cycle: int
+    tensor_fp16_accumulated_flop_per_cycle: int
+    tensor_tf32_flop_per_cycle: int
+    tensor_fp64_flop_per_cycle: int
+    tensor_fp8_flop_per_cycle: int
+    tensor_int8_op_per_cycle: int
     schedulers_per_sm: int
     max_warps_per_sm: int
     max_blocks_per_sm: int

@@ -17,8 +17,10 @@ from gpulab.gpus import Gpu
 from gpulab.models.costs import BRANCH_CYCLES, issue_slots, result_latency
 from gpulab.models.run import BlockLike, KernelRun
 from gpulab.models.sharing import l1_misses
+from gpulab.models.tally import FormLike
 from gpulab.models.traffic import Traffic
 from gpulab.ptx.opcodes import read_registers, written_registers
+from gpulab.ptx.syntax import Immediate, Instruction
 
 #: ptxas turns branches around so few instructions into predicates.
 PREDICATED_INSTRUCTIONS = 10
@@ -74,6 +76,8 @@ class _Step:
     loads_from: str
     is_barrier: bool
     is_branch: bool
+    copying: str = ""
+    groups: int = 0
 
 
 class _Walk:
@@ -88,6 +92,8 @@ class _Walk:
         self._slot = self._latest = 0.0
         self._ready: dict[str, float] = {}
         self._stored: dict[str, float] = {}
+        self._copied = 0.0
+        self._groups: list[float] = []
 
     def blocks(self, start: int, stop: int, inside: int | None = None, depth: int = 0) -> None:
         """Walk the blocks of ranks `start` to `stop`; `inside` is the loop that we are in already, the `depth`-th."""
@@ -120,12 +126,25 @@ class _Walk:
             self._ready[name] = now + step.latency
         self._slot += step.slots
         self._latest = max(self._latest, now + step.slots, self._slot)
+        if step.copying:
+            self._copy(step, now)
         if step.is_barrier:
             self._slot = self._latest = self._latest + step.latency
         elif step.is_branch and self._is_long(block):
             self._slot = self._latest = self._latest + BRANCH_CYCLES
         elif step.is_branch:
             self._slot = max(self._slot, now)
+
+    def _copy(self, step: _Step, now: float) -> None:
+        """Asynchronous copies: nobody waits for them until a wait leaves no more than so many of their groups open."""
+        if step.copying == "copy":
+            self._copied = max(self._copied, now + step.latency)
+        elif step.copying == "commit_group":
+            self._groups.append(self._copied)
+        else:
+            done = self._groups[: len(self._groups) - step.groups]
+            everything = [self._copied] if step.copying == "wait_all" else []
+            self._slot = self._latest = max([self._latest, *done, *everything])
 
     def _is_long(self, block: BlockLike) -> bool:
         """Whether a branch at the end of this block stays a branch: back, out, or over many instructions."""
@@ -151,9 +170,22 @@ def _steps(run: KernelRun, memory: np.ndarray, gpu: Gpu) -> list[_Step]:
                 space if form.kind == "load" and "nc" not in instruction.modifiers else "",
                 form.kind == "barrier",
                 form.kind == "branch",
+                *_copying(instruction, form),
             )
         )
     return steps
+
+
+def _copying(instruction: Instruction, form: FormLike) -> tuple[str, int]:
+    """What an instruction does with asynchronous copies, and how many groups a wait leaves open."""
+    if form.opcode == "mbarrier":
+        return ("wait_group", 0) if form.mode in ("test_wait", "try_wait") else ("", 0)
+    if form.opcode != "cp":
+        return "", 0
+    if form.mode == "mbarrier":
+        return "commit_group", 0
+    count = instruction.operands[0] if form.mode == "wait_group" else None
+    return form.mode or "copy", int(count.value) if isinstance(count, Immediate) else 0
 
 
 def _loop_ends(blocks: tuple[BlockLike, ...]) -> dict[int, int]:

@@ -7,7 +7,8 @@ take two 32-bit halves; division and square root are short programs; parameters 
 from __future__ import annotations
 
 from gpulab.gpus import Gpu
-from gpulab.models.tally import FormLike
+from gpulab.models.tally import FormLike, Tally
+from gpulab.ptx.matrix import ELEMENT_BITS, Matrix
 
 _WIDE = ("s64", "u64", "b64")
 #: SASS instructions of forms that are no single one: (opcode, 64-bit or not). Shifts usually become part of an LEA.
@@ -28,12 +29,17 @@ _FLOAT_PROGRAMS = {("div", "f32"): 10.0, ("rcp", "f32"): 7.0, ("sqrt", "f32"): 8
 _FLOAT64_PROGRAM = 16.0
 BRANCH_CYCLES = 8.0
 BARRIER_CYCLES = 20.0
+#: Latency of a product of 16 x 8 x 16 halves on an A100 (W. Sun et al., "Dissecting Tensor Cores via Microbenchmarks").
+TENSOR_CYCLES = 25.0
+_HMMA_BITS = 16 * 8 * 16 * 16
 
 
 def issue_slots(form: FormLike) -> float:
     """SASS instructions that a PTX instruction usually becomes; 0 where it vanishes."""
     if form.opcode in _FREE or (form.kind in ("load", "store") and form.space in ("param", "const", "call")):
         return 0.0
+    if form.matrix:
+        return _matrix_slots(form.matrix)
     if form.pipe == "move":
         # Copies are coalesced into the instructions around them more often than not.
         return 0.5
@@ -48,6 +54,14 @@ def issue_slots(form: FormLike) -> float:
     return 1.0
 
 
+def _matrix_slots(matrix: Matrix) -> float:
+    """An `HMMA` or `IMMA` multiplies 16 x 8 x 16 halves, or as many bits of others; a fragment is loaded in pieces."""
+    if matrix.fragment:
+        return float(len(matrix.of(matrix.fragment).accesses(matrix.layout)))
+    m, n, k = matrix.shape
+    return max(1.0, m * n * k * ELEMENT_BITS[matrix.types[0]] / _HMMA_BITS)
+
+
 def _special_slots(form: FormLike) -> float:
     if form.type == "f64":
         return _FLOAT64_PROGRAM
@@ -56,8 +70,32 @@ def _special_slots(form: FormLike) -> float:
     return _FLOAT_PROGRAMS.get((form.opcode, form.type or ""), 2.0)
 
 
+def tensor_rate(matrix: Matrix, gpu: Gpu) -> float:
+    """Multiplications and additions of an SM per cycle; that of f16 where the GPU has none for the type."""
+    kind = matrix.types[0]
+    bits = ELEMENT_BITS[kind]
+    if kind in ("e4m3", "e5m2"):
+        rate = gpu.tensor_fp8_flop_per_cycle
+    elif bits == 16:
+        half = matrix.types[3] == "f16"
+        rate = gpu.tensor_fp16_accumulated_flop_per_cycle if half else gpu.tensor_fp16_flop_per_cycle
+    elif bits > 16:
+        rate = gpu.tensor_tf32_flop_per_cycle if bits == 32 else gpu.tensor_fp64_flop_per_cycle
+    else:
+        # Narrower integers go in proportion.
+        rate = gpu.tensor_int8_op_per_cycle * 8 / bits
+    return rate or gpu.tensor_fp16_flop_per_cycle
+
+
+def tensor_rates(tally: Tally, gpu: Gpu) -> dict[str, float]:
+    """FLOP of an SM per cycle, by the types of matrices that a launch multiplied."""
+    ran = tally.where(pipes=("tensor",)) & (tally.counters.warp_instructions > 0)
+    matrices = {form.matrix for form, did in zip(tally.forms, ran, strict=True) if did and form.matrix and form.flops}
+    return {matrix.types[0]: tensor_rate(matrix, gpu) for matrix in matrices}
+
+
 def pipe_cycles(form: FormLike, gpu: Gpu) -> dict[str, float]:
-    """Cycles for which a warp instruction holds arithmetic pipes of an SM, by pipe: fma, alu, fp64, fp16, sfu.
+    """Cycles for which a warp instruction holds arithmetic pipes of an SM, by pipe: fma, alu, fp64, fp16, sfu, tensor.
 
     Integer multiplications run on the FMA pipe, comparisons of floats on the ALU; the upper half of a 64-bit addition
     usually becomes an IMAD.X, which is the FMA pipe's as well.
@@ -67,6 +105,8 @@ def pipe_cycles(form: FormLike, gpu: Gpu) -> dict[str, float]:
         if form.kind in ("fadd", "fmul", "ffma", "special"):
             return {"fma": slots * 32 / gpu.fp32_lanes_per_sm}
         return {"alu": slots * half_rate}
+    if form.pipe == "tensor" and form.matrix:
+        return {"tensor": 32 * form.matrix.flops / tensor_rate(form.matrix, gpu)}
     if form.pipe in ("fp64", "fp16", "sfu"):
         lanes = {"fp64": gpu.fp64_lanes_per_sm, "fp16": gpu.fp16_lanes_per_sm, "sfu": gpu.sfu_lanes_per_sm}[form.pipe]
         return {form.pipe: slots * 32 / lanes}
@@ -86,6 +126,8 @@ def result_latency(form: FormLike, gpu: Gpu) -> float:
     slots = issue_slots(form)
     if form.pipe == "fp64":
         return gpu.fp64_latency_cycles * max(1.0, slots)
+    if form.pipe == "tensor":
+        return TENSOR_CYCLES
     if form.pipe == "sfu":
         return gpu.sfu_latency_cycles + gpu.alu_latency_cycles * (slots - 1)
     if form.kind in ("shuffle", "vote"):

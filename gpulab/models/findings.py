@@ -32,6 +32,7 @@ TERM_WORDS = {
     "alu": "integer and logic arithmetic",
     "fp64": "FP64 arithmetic",
     "fp16": "FP16 arithmetic",
+    "tensor": "the tensor cores",
     "sfu": "special functions",
     "shared": "shared memory",
     "l1": "the L1 cache",
@@ -181,15 +182,19 @@ def _coalesced(case: Case, those: np.ndarray) -> dict[str, np.ndarray]:
 
 def bank_conflicts(case: Case) -> Iterator[Finding]:
     """Lines whose shared accesses need more passes than their width."""
-    counters = case.run.counters
-    shared = case.run.tally().where(spaces=("shared",))
-    total = int(counters.wavefronts[shared].sum())
+    counters, tally = case.run.counters, case.run.tally()
+    shared = tally.where(spaces=("shared",))
+    all_passes, all_ideal, all_requests = (
+        tally.shared(name) for name in ("wavefronts", "wavefronts_ideal", "requests")
+    )
+    total = int(all_passes.sum())
     for (file, line), mask in case.lines.items():
         those = mask & shared
-        passes, ideal = int(counters.wavefronts[those].sum()), int(counters.wavefronts_ideal[those].sum())
+        passes, ideal = int(all_passes[mask].sum()), int(all_ideal[mask].sum())
         if passes <= ideal * (1 + EXCESS) or passes - ideal < EXCESS * total:
             continue
-        requests = int(counters.requests[those].sum())
+        requests = int(all_requests[mask].sum())
+        copied = np.where(mask, counters.copied_wavefronts_ideal, counters.copied_wavefronts)
         better = np.where(those, counters.wavefronts_ideal, counters.wavefronts)
         yield Finding(
             "bank-conflict",
@@ -200,7 +205,7 @@ def bank_conflicts(case: Case) -> Iterator[Finding]:
             file,
             line,
             "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
-            **case.gain(wavefronts=better),
+            **case.gain(wavefronts=better, copied_wavefronts=copied),
         )
 
 

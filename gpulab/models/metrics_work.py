@@ -112,6 +112,27 @@ def _arithmetic_rows() -> list[Metric]:
     return rows + [row(name, meaning, kinds) for name, (meaning, kinds) in groups.items()]
 
 
+TENSOR_KINDS = {
+    "hmma": "f16, bf16, tf32 or fp8",
+    "dmma": "f64",
+    "imma": "integers",
+    "bmma": "bits",
+}
+
+
+def _tensor_rows() -> list[Metric]:
+    def row(name: str, meaning: str, kinds: tuple[str, ...]) -> Metric:
+        return Metric(
+            f"sm__inst_executed_pipe_tensor{name}.sum",
+            "inst",
+            f"warp instructions that multiply matrices{meaning}, counted in PTX",
+            "emulated",
+            lambda s: s.tally.total("warp_instructions", kinds=kinds, pipes=("tensor",)),
+        )
+
+    return [row("", "", ()), *(row(f"_op_{kind}", f" of {what}", (kind,)) for kind, what in TENSOR_KINDS.items())]
+
+
 def _launch_rows() -> list[Metric]:
     unknown = "ptxas is missing, so the registers are unknown"
     limits = {"blocks": "blocks", "registers": "registers", "shared_mem": "shared", "warps": "warps"}
@@ -164,4 +185,4 @@ def _launch_rows() -> list[Metric]:
 
 def work_rows() -> list[Metric]:
     """The rows of this module."""
-    return _instruction_rows() + _branch_rows() + _arithmetic_rows() + _launch_rows()
+    return _instruction_rows() + _branch_rows() + _arithmetic_rows() + _tensor_rows() + _launch_rows()

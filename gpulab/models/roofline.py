@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from gpulab.gpus import Gpu
 from gpulab.models.access import SECTOR_BYTES
+from gpulab.models.costs import tensor_rates
 from gpulab.models.tally import Tally
 from gpulab.models.timing import TimeEstimate
 from gpulab.models.traffic import Traffic
@@ -130,11 +131,14 @@ def _ceilings(gpu: Gpu, kernels: Sequence[Placed], unit: str) -> tuple[Ceiling, 
         rate = gpu.sm_count * gpu.schedulers_per_sm * gpu.clock_hz
         return (Ceiling(f"issue {rate / 1e9:,.0f} billion warp instructions/s", rate),)
     lanes = {"fp16": gpu.fp16_lanes_per_sm, "fp32": gpu.fp32_lanes_per_sm, "fp64": gpu.fp64_lanes_per_sm}
-    used = {pipe for pipe in lanes for kernel in kernels if kernel.tally.flop((pipe,))} or {"fp32"}
+    used = {pipe for pipe in lanes for kernel in kernels if kernel.tally.flop((pipe,))}
+    rates = {pipe.upper(): 2 * lanes[pipe] for pipe in used}
+    for kernel in kernels:
+        rates |= {f"{kind.upper()} tensor": rate for kind, rate in tensor_rates(kernel.tally, gpu).items()}
     ceilings = []
-    for pipe in sorted(used, key=lambda pipe: -lanes[pipe]):
-        rate = gpu.sm_count * lanes[pipe] * 2 * gpu.clock_hz
-        ceilings.append(Ceiling(f"{pipe.upper()} {rate / 1e12:,.1f} TFLOP/s", rate))
+    for name, per_cycle in sorted((rates or {"FP32": 2 * lanes["fp32"]}).items(), key=lambda item: -item[1]):
+        rate = gpu.sm_count * per_cycle * gpu.clock_hz
+        ceilings.append(Ceiling(f"{name} {rate / 1e12:,.1f} TFLOP/s", rate))
     return tuple(ceilings)
 
 

@@ -8,7 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
-from gpulab.counters import PER_INSTRUCTION, Counters
+from gpulab.counters import COPIED, PER_INSTRUCTION, Counters
+from gpulab.ptx.matrix import Matrix
 
 _TOTALS = ("blocks", "warps", "threads")
 
@@ -42,6 +43,12 @@ class FormLike(Protocol):
 
     @property
     def access_bytes(self) -> int: ...
+
+    @property
+    def matrix(self) -> Matrix | None: ...
+
+    @property
+    def is_copy(self) -> bool: ...
 
 
 class Tally:
@@ -90,8 +97,17 @@ class Tally:
         spaces: Iterable[str] = (),
         pipes: Iterable[str] = (),
     ) -> int:
-        """Sum of one counter over the instructions that `where` selects."""
-        return int(getattr(self.counters, counter)[self.where(kinds=kinds, spaces=spaces, pipes=pipes)].sum())
+        """Sum of one counter over the instructions that `where` selects, and the stores of asynchronous copies."""
+        found = int(getattr(self.counters, counter)[self.where(kinds=kinds, spaces=spaces, pipes=pipes)].sum())
+        stores = not kinds or "store" in kinds
+        if counter in COPIED and stores and (not spaces or "shared" in spaces):
+            found += int(getattr(self.counters, COPIED[counter])[self.where(pipes=pipes)].sum())
+        return found
+
+    def shared(self, counter: str) -> np.ndarray:
+        """A counter of each instruction, of its accesses of shared memory alone."""
+        own = np.where(self.where(spaces=("shared",)), getattr(self.counters, counter), 0)
+        return own + np.where(self.where(), getattr(self.counters, COPIED[counter]), 0)
 
     @classmethod
     def merged(cls, parts: Sequence[Tally]) -> Tally:

@@ -30,6 +30,7 @@ UNCERTAINTY = {
     "fp16": 0.25,
     "fp64": 0.15,
     "sfu": 0.25,
+    "tensor": 0.25,
     "shared": 0.15,
     "l1": 0.2,
     "l2": 0.25,
@@ -39,7 +40,7 @@ UNCERTAINTY = {
     "launch": 0.3,
 }
 QUEUES = ("issue", "shared", "l1")
-PIPES = ("fma", "alu", "fp64", "fp16", "sfu")
+PIPES = ("fma", "alu", "fp64", "fp16", "sfu", "tensor")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,8 @@ class TimeEstimate:
         ``modeled`` or ``measured``.
     bound_by : str
         The largest term: ``dram``, ``l2``, ``l1``, ``shared``, ``issue``, ``fma`` (FP32 and integer multiplication),
-        ``alu`` (other integer work, logic, comparisons), ``fp64``, ``fp16``, ``sfu``, ``latency`` or ``launch``.
+        ``alu`` (other integer work, logic, comparisons), ``fp64``, ``fp16``, ``sfu``, ``tensor``,
+        ``latency`` or ``launch``.
     terms : dict of str to float
         What each resource alone would take, in s; ``barriers`` is what blocks wait for their own warps between barriers.
     clock_hz : float or None
@@ -145,11 +147,10 @@ def _l2_sectors(run: KernelRun, gpu: Gpu, moved: Traffic) -> float:
 
 
 def _shared_cycles(tally: Tally, gpu: Gpu) -> float:
-    counters, mask = tally.counters, tally.where(spaces=("shared",))
     narrow = np.array([form.access_bytes <= 4 for form in tally.forms])
-    least = np.where(narrow, gpu.lsu_cycles_per_request, 1.0) * counters.requests
-    passes = np.where(narrow, gpu.shared_cycles_per_wavefront, 1.0) * counters.wavefronts
-    return float(np.maximum(passes, least)[mask].sum())
+    least = np.where(narrow, gpu.lsu_cycles_per_request, 1.0) * tally.shared("requests")
+    passes = np.where(narrow, gpu.shared_cycles_per_wavefront, 1.0) * tally.shared("wavefronts")
+    return float(np.maximum(passes, least).sum())
 
 
 def _l1_cycles(tally: Tally, gpu: Gpu) -> float:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gpulab.gpus import Gpu
 from gpulab.models.access import SECTOR_BYTES
+from gpulab.models.costs import tensor_rates
 from gpulab.models.findings import NOTABLE_GAIN, TERM_WORDS, Finding
 from gpulab.models.metric import Sources
 from gpulab.models.occupancy import Occupancy
@@ -95,6 +96,10 @@ def _least_seconds(sources: Sources, gpu: Gpu) -> float:
     arithmetic = max(
         sources.tally.flop((pipe,)) / (2 * count * gpu.sm_count * gpu.clock_hz) for pipe, count in lanes.items()
     )
+    tensor = tensor_rates(sources.tally, gpu)
+    if tensor:
+        fastest = max(tensor.values()) * gpu.sm_count * gpu.clock_hz
+        arithmetic = max(arithmetic, sources.tally.flop(("tensor",)) / fastest)
     moving = sources.traffic.dram.low * SECTOR_BYTES / (gpu.dram_bandwidth_gb_per_s * 1e9)
     return max(arithmetic, moving)
 

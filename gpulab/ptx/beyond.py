@@ -16,7 +16,7 @@ LEFT_OUT = (
     ("tcgen05", r"tcgen05\b", f"It is Blackwell-only (sm_100a: tcgen05). {_TENSOR_CORES}"),
     (
         "cp.async.bulk cp.reduce.async.bulk tensormap fence.proxy.tensormap",
-        r"(cp\.(reduce\.)?async\.bulk|cp\.async\.mbarrier\.\S*noinc|tensormap|prefetch\.tensor|fence\.proxy\.tensormap)\b",
+        r"(cp\.(reduce\.)?async\.bulk|tensormap|prefetch\.tensor|fence\.proxy\.tensormap)\b",
         "It is of the tensor memory accelerator, which GPUs have since Hopper (sm_90). Copy with cp.async "
         "(cooperative_groups::memcpy_async) or with ordinary loads and stores, which every GPU has.",
     ),

@@ -9,8 +9,9 @@ alternatives stands for its set, and ``<name>`` alone for the set of that name.
 
 Operands: ``d`` a destination, ``p`` a predicate destination, ``d|p`` one with an optional predicate beside it; other
 letters are sources. ``[a]`` is an address, ``(d)`` a vector if the syntax has ``.v2``, ``{d}`` a scalar or a pack of
-narrower registers, ``?`` marks what may be left out. ``:w`` has twice the width of the operation's type, ``:s`` the
-source type, ``:u32`` that type, ``:imm`` is a constant. ``h`` is there if the syntax has ``.L2::cache_hint``.
+narrower registers, ``<d>`` a fragment of a matrix (`gpulab.ptx.matrix`), ``?`` marks what may be left out. ``:w`` has twice
+the width of the operation's type, ``:s`` the source type, ``:u32`` that type, ``:imm`` is a constant, ``:size`` a number of
+bytes or a predicate for none. ``h`` is there if the syntax has ``.L2::cache_hint``.
 
 A row gives modifiers in the manual's order; ptxas takes them in any, and so does `opcodes.form`.
 """
@@ -43,6 +44,9 @@ SETS = {
     "prefetch": "L2::64B L2::128B L2::256B",
     "prio": "L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged",
     "rest": "L2::evict_first L2::evict_unchanged",
+    "block": "shared shared::cta",
+    "cluster": "shared shared::cta shared::cluster",
+    "wmma16": "m16n16k16 m32n8k16 m8n32k16",
 }
 
 TABLE = """
@@ -213,6 +217,12 @@ st{.<sem: weak>}{.<space: sink>}.<evict>{.L2::cache_hint}{.<vec>}.<type: mem> | 
 st.<sem: volatile>{.<space: common>}{.<vec>}.<type: mem>                       | [a], (b)      | lsu store
 st.<sem: relaxed release>.<scope>{.<space: common>}{.<evict>}{.L2::cache_hint}{.<vec>}.<type: mem> | [a], (b), h:b64? | lsu store
 st.mmio.<sem: relaxed>.<scope: sys>{.<space: global>}.<type: mem>    | [a], (b)      | lsu store
+cp.async.<cache: ca cg>.<sink: block>.<space: global>{.L2::cache_hint}{.<prefetch>} | [b], [a], c:imm, h:b64? | lsu load
+cp.async.<cache: ca cg>.<sink: block>.<space: global>{.L2::cache_hint}{.<prefetch>} | [b], [a], c:imm, e:size, h:b64? | lsu load
+cp.async.<mode: commit_group>                               |               | lsu other
+cp.async.<mode: wait_group>                                 | a:imm         | lsu other
+cp.async.<mode: wait_all>                                   |               | lsu other
+cp.async.<mode: mbarrier>.arrive{.<op: noinc>}{.<space: block>}.<type: b64> | [a] | lsu atomic
 prefetch{.<space: global local>}.<mode: L1 L2>              | [a]           | lsu other
 prefetch{.<space: global>}.<mode: L2::evict_last L2::evict_normal> | [a]    | lsu other
 prefetchu.<mode: L1>                                        | [a]           | lsu other
@@ -264,6 +274,43 @@ cvt.<rnd: rn>{.relu}.<type: f16x2>.<stype: e4m3x2 e5m2x2>   | d, a:s        | co
 cvt.<mode: pack>.sat.<type: u16 s16>.<stype: s32>           | d:b32, a:s, b:s | convert conversion
 cvt.<mode: pack>.sat.<type: u2 s2 u4 s4 u8 s8>.<stype: s32>.b32 | d:b32, a:s, b:s, c:b32 | convert conversion
 
+== warp-level-matrix-instructions | tensor hmma
+ldmatrix.sync.aligned.m8n8.<count: x1 x2 x4>{.<mode: trans>}{.<space: block>}.<type: b16> | <d>, [a] | lsu load
+stmatrix.sync.aligned.m8n8.<count: x1 x2 x4>{.<mode: trans>}{.<space: block>}.<type: b16> | [a], <b> | lsu store
+movmatrix.sync.aligned.m8n8.<mode: trans>.<type: b16>       | d:b32, a:b32  | lsu shuffle
+mma.sync.aligned.<shape: m16n8k8 m16n8k16>.row.col.<type: f16 f32>.<atype: f16>.<btype: f16>.<ctype: f16 f32> | <d>, <a>, <b>, <c>
+mma.sync.aligned.<shape: m16n8k8 m16n8k16>.row.col.<type: f32>.<atype: bf16>.<btype: bf16>.<ctype: f32> | <d>, <a>, <b>, <c>
+mma.sync.aligned.<shape: m16n8k4 m16n8k8>.row.col.<type: f32>.<atype: tf32>.<btype: tf32>.<ctype: f32> | <d>, <a>, <b>, <c>
+mma.sync.aligned.<shape: m16n8k16 m16n8k32>.row.col.<type: f16 f32>.<atype: e4m3 e5m2>.<btype: e4m3 e5m2>.<ctype: f16 f32> | <d>, <a>, <b>, <c>
+mma.sync.aligned.<shape: m8n8k4 m16n8k4 m16n8k8 m16n8k16>.row.col.<type: f64>.<atype: f64>.<btype: f64>.<ctype: f64>{.rn} | <d>, <a>, <b>, <c> | tensor dmma
+mma.sync.aligned.<shape: m8n8k16 m16n8k16 m16n8k32>.row.col{.satfinite}.<type: s32>.<atype: s8 u8>.<btype: s8 u8>.<ctype: s32> | <d>, <a>, <b>, <c> | tensor imma
+mma.sync.aligned.<shape: m8n8k32 m16n8k32 m16n8k64>.row.col{.satfinite}.<type: s32>.<atype: s4 u4>.<btype: s4 u4>.<ctype: s32> | <d>, <a>, <b>, <c> | tensor imma
+mma.sync.aligned.<shape: m8n8k128 m16n8k128 m16n8k256>.row.col.<type: s32>.<atype: b1>.<btype: b1>.<ctype: s32>.<op: xor and>.popc | <d>, <a>, <b>, <c> | tensor bmma
+wmma.<mode: load>.<fragment: a b>.sync.aligned.<layout: row col>.<shape: wmma16>{.<space: common>}.<type: f16 bf16 s8 u8> | <d>, [a], e:u32? | lsu load
+wmma.<mode: load>.<fragment: a b>.sync.aligned.<layout: row col>.<shape: m16n16k8>{.<space: common>}.<type: tf32> | <d>, [a], e:u32? | lsu load
+wmma.<mode: load>.<fragment: a b>.sync.aligned.<layout: row col>.<shape: m8n8k4>{.<space: common>}.<type: f64> | <d>, [a], e:u32? | lsu load
+wmma.<mode: load>.<fragment: a>.sync.aligned.<layout: row>.<shape: m8n8k32>{.<space: common>}.<type: s4 u4> | <d>, [a], e:u32? | lsu load
+wmma.<mode: load>.<fragment: b>.sync.aligned.<layout: col>.<shape: m8n8k32>{.<space: common>}.<type: s4 u4> | <d>, [a], e:u32? | lsu load
+wmma.<mode: load>.<fragment: a>.sync.aligned.<layout: row>.<shape: m8n8k128>{.<space: common>}.<type: b1> | <d>, [a], e:u32? | lsu load
+wmma.<mode: load>.<fragment: b>.sync.aligned.<layout: col>.<shape: m8n8k128>{.<space: common>}.<type: b1> | <d>, [a], e:u32? | lsu load
+wmma.<mode: load>.<fragment: c>.sync.aligned.<layout: row col>.<shape: wmma16>{.<space: common>}.<type: f16 f32 s32> | <d>, [a], e:u32? | lsu load
+wmma.<mode: load>.<fragment: c>.sync.aligned.<layout: row col>.<shape: m16n16k8>{.<space: common>}.<type: f32> | <d>, [a], e:u32? | lsu load
+wmma.<mode: load>.<fragment: c>.sync.aligned.<layout: row col>.<shape: m8n8k4>{.<space: common>}.<type: f64> | <d>, [a], e:u32? | lsu load
+wmma.<mode: load>.<fragment: c>.sync.aligned.<layout: row col>.<shape: m8n8k32 m8n8k128>{.<space: common>}.<type: s32> | <d>, [a], e:u32? | lsu load
+wmma.<mode: store>.<fragment: d>.sync.aligned.<layout: row col>.<shape: wmma16>{.<space: common>}.<type: f16 f32 s32> | [a], <b>, e:u32? | lsu store
+wmma.<mode: store>.<fragment: d>.sync.aligned.<layout: row col>.<shape: m16n16k8>{.<space: common>}.<type: f32> | [a], <b>, e:u32? | lsu store
+wmma.<mode: store>.<fragment: d>.sync.aligned.<layout: row col>.<shape: m8n8k4>{.<space: common>}.<type: f64> | [a], <b>, e:u32? | lsu store
+wmma.<mode: store>.<fragment: d>.sync.aligned.<layout: row col>.<shape: m8n8k32 m8n8k128>{.<space: common>}.<type: s32> | [a], <b>, e:u32? | lsu store
+wmma.<mode: mma>.sync.aligned.<alayout: row col>.<blayout: row col>.<shape: wmma16>.<type: f16 f32>.<ctype: f16 f32> | <d>, <a>, <b>, <c>
+wmma.<mode: mma>.sync.aligned.<alayout: row col>.<blayout: row col>.<shape: wmma16>.<type: f32>.<atype: bf16>.<btype: bf16>.<ctype: f32> | <d>, <a>, <b>, <c>
+wmma.<mode: mma>.sync.aligned.<alayout: row col>.<blayout: row col>.<shape: m16n16k8>.<type: f32>.<atype: tf32>.<btype: tf32>.<ctype: f32> | <d>, <a>, <b>, <c>
+wmma.<mode: mma>.sync.aligned.<alayout: row col>.<blayout: row col>.<shape: m8n8k4>.<type: f64>.<atype: f64>.<btype: f64>.<ctype: f64>{.rn} | <d>, <a>, <b>, <c> | tensor dmma
+wmma.<mode: mma>.sync.aligned.<alayout: row col>.<blayout: row col>.<shape: wmma16>.<type: s32>.<atype: s8>.<btype: s8>.<ctype: s32>{.satfinite} | <d>, <a>, <b>, <c> | tensor imma
+wmma.<mode: mma>.sync.aligned.<alayout: row col>.<blayout: row col>.<shape: wmma16>.<type: s32>.<atype: u8>.<btype: u8>.<ctype: s32>{.satfinite} | <d>, <a>, <b>, <c> | tensor imma
+wmma.<mode: mma>.sync.aligned.row.col.<shape: m8n8k32>.<type: s32>.<atype: s4>.<btype: s4>.<ctype: s32>{.satfinite} | <d>, <a>, <b>, <c> | tensor imma
+wmma.<mode: mma>.sync.aligned.row.col.<shape: m8n8k32>.<type: s32>.<atype: u4>.<btype: u4>.<ctype: s32>{.satfinite} | <d>, <a>, <b>, <c> | tensor imma
+wmma.<mode: mma>.<op: xor and>.popc.sync.aligned.row.col.<shape: m8n8k128>.<type: s32>.<atype: b1>.<btype: b1>.<ctype: s32> | <d>, <a>, <b>, <c> | tensor bmma
+
 == control-flow-instructions | control branch
 bra{.uni}                                                   | label
 brx.<mode: idx>{.uni}                                       | a:u32, list
@@ -287,7 +334,19 @@ barrier{.cta}.<mode: red>.<op: and or>{.aligned}.<type: pred> | p, a:u32, b:u32,
 bar.<mode: warp>.sync                                       | a:u32         | control vote
 membar.<scope: cta gl sys>                                  |               | lsu other
 fence{.<sem: sc acq_rel acquire release>}.<scope>           |               | lsu other
-fence.proxy.<mode: alias>                                   |               | lsu other
+fence.proxy.<mode: alias async async.global async.shared::cta async.shared::cluster> |               | lsu other
+fence.<mode: mbarrier_init>.release.cluster                 |               | lsu other
+mbarrier.<mode: init>{.<space: block>}.<type: b64>          | [a], b:u32    | lsu atomic
+mbarrier.<mode: inval>{.<space: block>}.<type: b64>         | [a]           | lsu atomic
+mbarrier.<mode: expect_tx complete_tx>{.<sem: relaxed>.<scope: cta cluster>}{.<space: cluster>}.<type: b64> | [a], b:u32 | lsu atomic
+mbarrier.<mode: arrive arrive_drop>{.<sem: release relaxed>.<scope: cta cluster>}{.<space: cluster>}.<type: b64> | d, [a], b:u32? | lsu atomic
+mbarrier.<mode: arrive arrive_drop>.<op: expect_tx>{.<sem: release relaxed>.<scope: cta cluster>}{.<space: cluster>}.<type: b64> | d, [a], b:u32 | lsu atomic
+mbarrier.<mode: arrive arrive_drop>.<op: noComplete>{.<sem: release>.<scope: cta>}{.<space: block>}.<type: b64> | d, [a], b:u32 | lsu atomic
+mbarrier.<mode: test_wait>{.<sem: acquire relaxed>.<scope: cta cluster>}{.<space: block>}.<type: b64> | p, [a], b | lsu load
+mbarrier.<mode: test_wait>.<op: parity>{.<sem: acquire relaxed>.<scope: cta cluster>}{.<space: block>}.<type: b64> | p, [a], b:u32 | lsu load
+mbarrier.<mode: try_wait>{.<sem: acquire relaxed>.<scope: cta cluster>}{.<space: block>}.<type: b64> | p, [a], b, c:u32? | lsu load
+mbarrier.<mode: try_wait>.<op: parity>{.<sem: acquire relaxed>.<scope: cta cluster>}{.<space: block>}.<type: b64> | p, [a], b:u32, c:u32? | lsu load
+mbarrier.<mode: pending_count>.<type: b64>                  | d:u32, a      | lsu other
 atom{.<sem: asem>}{.<scope>}{.<space: common>}.<op: and or xor exch>{.L2::cache_hint}.<type: b32 b64> | d, [a], b, h:b64? | lsu atomic
 atom{.<sem: asem>}{.<scope>}{.<space: common>}.<op: exch>{.L2::cache_hint}.<type: b128> | d, [a], b, h:b64? | lsu atomic
 atom{.<sem: asem>}{.<scope>}{.<space: common>}.<op: cas>.<type: bits b128> | d, [a], b, c | lsu atomic

@@ -7,12 +7,14 @@ with its line: nothing is skipped or guessed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import lru_cache
 
 from gpulab.errors import UnsupportedInstruction
 from gpulab.ptx.beyond import advice
+from gpulab.ptx.matrix import FLOAT_KINDS, Matrix, matrix_of
+from gpulab.ptx.roles import Role, fragment_registers, read_roles
 from gpulab.ptx.syntax import (
     Address,
     Group,
@@ -33,33 +35,10 @@ CARRY = "%carry"
 """The carry flag of `add.cc` and its kin, a predicate register to all that follows the parser."""
 
 MAX_ACCESS_BYTES = 16
+COPY_BYTES = {"ca": (4, 8, 16), "cg": (16,)}
+"""Sizes of `cp.async` by its cache operator."""
+
 _MEMORY_KINDS = ("load", "store", "atomic", "reduction")
-_WIDER = {"u16": "u32", "u32": "u64", "s16": "s32", "s32": "s64"}
-
-
-@dataclass(frozen=True, slots=True)
-class Role:
-    """What one operand is for.
-
-    Attributes
-    ----------
-    name : str
-        Its letter in the table.
-    type : str
-        Type in which it is read or written; ``imm``, ``label``, ``list``, ``address`` or ``call`` for what has none.
-    shape : str
-        ``scalar``, ``vector`` (a group if the form has a vector width), ``pack`` (a scalar or a group), ``address``,
-        ``pair`` (a destination, perhaps with a predicate beside it), ``label``, ``list``, ``call``.
-    written : bool
-        Whether it is a destination.
-    optional : bool
-    """
-
-    name: str
-    type: str
-    shape: str = "scalar"
-    written: bool = False
-    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +56,16 @@ class Form:
     vector : int
         Elements per lane: 1, 2, 4 or 8.
     access_bytes : int
-        Bytes per lane of a memory access, 0 for all else.
+        Bytes per lane of a memory access, 0 for all else. Those of `cp.async` are an operand.
     pipe : str
         ``fp32``, ``fp64``, ``fp16``, ``int``, ``sfu``, ``lsu``, ``uniform``, ``control``, ``barrier``, ``move``,
-        ``convert``.
+        ``convert``, ``tensor``.
     kind : str
-        ``fadd`` … ``hfma``, ``integer``, ``conversion``, ``load``, ``store``, ``atomic``, ``reduction``, ``branch``,
+        ``fadd`` … ``hfma``, ``hmma``, ``dmma``, ``imma``, ``bmma`` (matrix products), ``integer``, ``conversion``, ``load``, ``store``, ``atomic``, ``reduction``, ``branch``,
         ``barrier``, ``shuffle``, ``vote``, ``move``, ``special``, ``other``.
     flops : int
-        FLOP per thread: 1 for add and mul, 2 for fma, twice that for packed halves, else 0.
+        FLOP per thread: 1 for add and mul, 2 for fma, twice that for packed halves; of a matrix product a 32nd of the
+        warp's; else 0.
     rounding : str or None
         ``rn``, ``rz``, ``rm``, ``rp``, ``rna``, or to an integral value ``rni``, ``rzi``, ``rmi``, ``rpi``. Float
         additions, multiplications and conversions to a float without one have ``rn``.
@@ -107,6 +87,8 @@ class Form:
         Anchor of the section in the PTX manual.
     syntax : str
         The row's first column.
+    matrix : Matrix or None
+        What a matrix instruction works on.
     """
 
     opcode: str
@@ -140,6 +122,12 @@ class Form:
     roles: tuple[Role, ...]
     section: str
     syntax: str
+    matrix: Matrix | None = None
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether it is an asynchronous copy from global into shared memory: a load and a store in one."""
+        return self.opcode == "cp" and self.kind == "load"
 
 
 def form(instruction: Instruction) -> Form:
@@ -153,10 +141,17 @@ def form(instruction: Instruction) -> Form:
     found = _forms(instruction.opcode, instruction.modifiers)
     if not found:
         raise UnsupportedInstruction(_refusal(instruction), instruction.span.line)
+    found = tuple(_sized(each, instruction) for each in found)
     problems = [_operand_problem(each, instruction) for each in found]
     if None not in problems:
         raise UnsupportedInstruction(f"{_place(instruction)}: {problems[0]}", instruction.span.line)
     return found[problems.index(None)]
+
+
+def _sized(found: Form, instruction: Instruction) -> Form:
+    """An asynchronous copy with the size that is an operand of it."""
+    size = instruction.operands[2] if found.is_copy and len(instruction.operands) > 2 else None
+    return replace(found, access_bytes=int(size.value)) if isinstance(size, Immediate) else found
 
 
 @lru_cache(maxsize=4096)
@@ -180,6 +175,9 @@ def _is_possible(choices: dict[str, str | None], modifiers: tuple[str, ...]) -> 
     vector, type_name = choices.get("vec"), choices.get("type")
     if vector and type_name and int(vector[1]) * TYPE_BYTES[type_name] > MAX_ACCESS_BYTES:
         return False
+    # The accumulators of an `mma` have one type, those of a `wmma` may have two.
+    if "alayout" not in choices and choices.get("ctype") not in (None, type_name):
+        return False
     has_policy = any(word.startswith(("L1::", "L2::")) for word in modifiers)
     return not has_policy or choices.get("space") in (None, "global")
 
@@ -189,14 +187,17 @@ def _make_form(row: Row, opcode: str, modifiers: tuple[str, ...], choices: dict[
     vector = int(choices["vec"][1]) if choices.get("vec") else 1  # type: ignore[index]
     is_memory = row.kind in _MEMORY_KINDS
     space = (choices.get("space") or "").partition("::")[0] or ("generic" if is_memory else None)
+    matrix = matrix_of(opcode, choices)
     flops = FLOPS_OF_KIND.get(row.kind, 0) * (2 if (type_name or "").endswith("x2") else 1)
+    if matrix and row.kind in FLOAT_KINDS:
+        flops = matrix.flops
     return Form(
         opcode=opcode,
         type=type_name,
         source_type=source_type,
         space=space,
         vector=vector,
-        access_bytes=vector * TYPE_BYTES[type_name] if is_memory and type_name else 0,
+        access_bytes=_access_bytes(row, vector, type_name, matrix) if is_memory else 0,
         pipe="uniform" if is_memory and space in ("param", "const") else row.pipe,
         kind=row.kind,
         flops=flops,
@@ -219,42 +220,27 @@ def _make_form(row: Row, opcode: str, modifiers: tuple[str, ...], choices: dict[
         non_coherent="nc" in modifiers,
         shift_amount="shiftamt" in modifiers,
         cache_hint="L2::cache_hint" in modifiers,
-        roles=tuple(_read_roles(row.operands, type_name, source_type)),
+        roles=tuple(read_roles(row.operands, type_name, source_type, fragment_registers(choices, matrix))),
         section=row.section,
         syntax=row.syntax,
+        matrix=matrix,
     )
+
+
+def _access_bytes(row: Row, vector: int, type_name: str | None, matrix: Matrix | None) -> int:
+    """Bytes per lane of a memory access."""
+    if matrix:
+        return matrix.access_bytes
+    if "matrix" in row.syntax:
+        # Each lane that gives an address reads or writes a row of eight elements.
+        return MAX_ACCESS_BYTES
+    return vector * TYPE_BYTES[type_name] if type_name else 0
 
 
 def _default_rounding(row: Row, type_name: str | None) -> str | None:
     if row.kind in FLOPS_OF_KIND or (row.kind == "conversion" and type_name in ("f16", "f32", "f64")):
         return "rn"
     return None
-
-
-def _read_roles(operands: str, type_name: str | None, source_type: str | None) -> Iterator[Role]:
-    for text in filter(None, (part.strip() for part in operands.split(","))):
-        optional = text.endswith("?")
-        name, _, note = text.rstrip("?").partition(":")
-        letter = name.strip("[](){}")
-        if letter in ("label", "list"):
-            yield Role(letter, letter, letter)
-        elif letter in ("returns", "target", "arguments", "prototype"):
-            yield Role(letter, "call", "call", letter == "returns", optional)
-        elif name[0] == "[":
-            yield Role(letter, "address", "address")
-        else:
-            written = letter in ("d", "p", "d|p", "p|q")
-            kind = "pred" if letter in ("p", "p|q") else _role_type(note, type_name, source_type)
-            shape = {"(": "vector", "{": "pack"}.get(name[0], "pair" if "|" in name else "scalar")
-            yield Role(letter, kind, shape, written, optional)
-
-
-def _role_type(note: str, type_name: str | None, source_type: str | None) -> str:
-    if note == "w":
-        return _WIDER[type_name]  # type: ignore[index]
-    if note == "s":
-        return source_type or ""
-    return note or type_name or ""
 
 
 _SHAPES: dict[str, tuple[type, ...]] = {
@@ -276,11 +262,14 @@ def _operand_problem(form: Form, instruction: Instruction) -> str | None:
         return f"'{instruction.text}' has {len(operands)} operands, but {form.syntax} takes {fewest}."
     for operand, role in zip(operands, roles, strict=False):
         if not _fits(operand, role, form.vector):
-            return f"Operand '{role.name}' of '{instruction.text}' does not fit {form.syntax}."
+            needed = f" It takes {role.count} registers." if role.shape == "fragment" else ""
+            return f"Operand '{role.name}' of '{instruction.text}' does not fit {form.syntax}.{needed}"
     if form.boolean is not None and len(operands) < len(roles):
         return f"'{instruction.text}' needs a predicate to combine with."
     if roles and roles[-1].name == "h" and form.cache_hint != (len(operands) == len(roles)):
         return f"'{instruction.text}' needs a cache policy exactly if it says .L2::cache_hint."
+    if form.is_copy and form.access_bytes not in COPY_BYTES[form.cache or ""]:
+        return f"'{instruction.text}' copies {form.access_bytes} bytes, but a size of {COPY_BYTES[form.cache or '']} can be copied."
     return None
 
 
@@ -289,6 +278,10 @@ def _fits(operand: Operand, role: Role, vector: int) -> bool:
         if vector == 1:
             return isinstance(operand, _SHAPES["scalar"])
         return isinstance(operand, Group) and len(operand.elements) == vector
+    if role.shape == "fragment":
+        kinds = Register if role.written else _SHAPES["scalar"]
+        elements = operand.elements if isinstance(operand, Group) else (operand,)
+        return len(elements) == role.count and all(isinstance(element, kinds) for element in elements)
     if role.type == "imm":
         return isinstance(operand, Immediate)
     if role.written and role.shape == "scalar":

@@ -16,7 +16,7 @@ FORMS_PER_ROW = 3  # 40 find nothing more, and take minutes
 CASES_PER_KERNEL = 60
 CONTROL = {"bra", "brx", "call", "ret", "exit", "trap", "brkpt", "bar", "barrier"}
 POLICIES = {"createpolicy"}  # of caches; nothing reads them
-WARP_WIDE = {"shfl", "vote", "match", "activemask", "redux", "elect"}
+WARP_WIDE = {"shfl", "vote", "match", "activemask", "redux", "elect", "mma", "wmma", "movmatrix"}
 
 _FLOAT_PATTERNS = {
     # zeros, denormals, smallest normal, ones and their neighbours, halves, large, infinities, NaN

@@ -71,7 +71,9 @@ def test_whether_results_may_depend_on_the_order_of_blocks(line: str, sensitive:
         ("selp.b32 %r1, %r2, %r3, %r4;", "%r4 has type .b32, but .pred"),
         ("and.pred %p1, %r1, %p2;", "but .pred"),
         ("ld.global.u64 %r1, [%rd1];", "%r1 has type .b32, but .u64"),
-        ("wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32 {%f1}, {%f2}, {%f3}, {%f4};", "does not support 'wmma.mma"),
+        ("wmma.load.a.sync.aligned.row.m8n8k4.f64 {%f1}, [%rd1];", "%f1 has type .f32, but .b64"),
+        ("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r1, %rd2}, [%rd1];", "%rd2 has type .b64, but .b32"),
+        ("tcgen05.fence::before_thread_sync;", "does not support 'tcgen05"),
     ],
 )
 def test_what_the_emulator_can_not_run_is_refused_before_it_runs(line: str, words: str) -> None:

@@ -203,3 +203,32 @@ def test_a_file_with_a_mistake(tmp_path: Path, old: str, new: str, message: str)
 def test_a_file_that_is_not_there() -> None:
     with pytest.raises(ArgumentError, match="can't be read: No such file"):
         gpu("nowhere.toml")
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "tera_per_s"),
+    [
+        # Dense peaks of the data sheets, at their boost clocks.
+        ("T4", "tensor_fp16_flop_per_cycle", 65),
+        ("T4", "tensor_int8_op_per_cycle", 130),
+        ("A100", "tensor_fp16_flop_per_cycle", 312),
+        ("A100", "tensor_tf32_flop_per_cycle", 156),
+        ("A100", "tensor_fp64_flop_per_cycle", 19.5),
+        ("A100", "tensor_int8_op_per_cycle", 624),
+        ("RTX 4090", "tensor_fp16_flop_per_cycle", 165.2),
+        ("RTX 4090", "tensor_fp16_accumulated_flop_per_cycle", 330.3),
+        ("RTX 4090", "tensor_tf32_flop_per_cycle", 82.6),
+        ("RTX 4090", "tensor_fp8_flop_per_cycle", 330.3),
+        ("RTX 4090", "tensor_int8_op_per_cycle", 660.6),
+    ],
+)
+def test_tensor_peaks_are_those_of_the_data_sheets(name: str, field: str, tera_per_s: float) -> None:
+    entry = gpu(name)
+    assert getattr(entry, field) * entry.sm_count * entry.boost_clock_hz / 1e12 == pytest.approx(tera_per_s, rel=0.02)
+
+
+def test_hopper_tensor_peaks() -> None:
+    """The data sheet's 989 TFLOP/s of the H100 SXM are for a boost clock of 1.83 GHz, not 1.98."""
+    entry = gpu("H100")
+    assert entry.tensor_fp16_flop_per_cycle * entry.sm_count * 1.83e9 / 1e12 == pytest.approx(989, rel=0.01)
+    assert entry.tensor_fp8_flop_per_cycle == 2 * entry.tensor_fp16_flop_per_cycle

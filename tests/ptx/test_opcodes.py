@@ -122,7 +122,8 @@ def test_registers_written_and_read(line: str, written: list[str], read: list[st
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {%r1}, [%rd1], %r2;", ["does not support", "wmma.load.a"]),
+        ("wgmma.fence.sync.aligned;", ["does not support", "wgmma.fence"]),
+        ("wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {%r1}, [%rd1], %r2;", ["wmma.load.a", "takes 8 registers"]),
         ("tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [a, {%f1, %f2}];", ["tex.2d.v4.f32.f32"]),
         ("add.rn.s32 %r1, %r2, %r3;", ["add.rn.s32", "Supported forms: add."]),
         ("mul.wide.s64 %rd1, %rd2, %rd3;", ["mul.wide.s64"]),
@@ -160,10 +161,10 @@ def test_a_refusal_names_the_users_line_too() -> None:
 
 
 def test_every_row_names_its_section_pipe_and_kind() -> None:
-    pipes = {"fp32", "fp64", "fp16", "int", "sfu", "lsu", "uniform", "control", "barrier", "move", "convert"}
+    pipes = {"fp32", "fp64", "fp16", "int", "sfu", "lsu", "uniform", "control", "barrier", "move", "convert", "tensor"}
     kinds = {
         "fadd", "fmul", "ffma", "dadd", "dmul", "dfma", "hadd", "hmul", "hfma", "integer", "conversion", "load", "store",
-        "atomic", "reduction", "branch", "barrier", "shuffle", "vote", "move", "special", "other",
+        "atomic", "reduction", "branch", "barrier", "shuffle", "vote", "move", "special", "other", "hmma", "dmma", "imma", "bmma",
     }  # fmt: skip
     for opcode, entries in rows().items():
         for row in entries:

@@ -13,7 +13,7 @@ from gpulab.emulator.ir import Value, bits_of, constant
 from gpulab.ptx.syntax import Immediate
 
 if TYPE_CHECKING:
-    from gpulab.emulator.lower_memory import Access
+    from gpulab.emulator.lower_access import Access
     from gpulab.emulator.lower_values import State
     from gpulab.emulator.program import Program
 

@@ -33,7 +33,7 @@ def access(finding: Finding, places: Places, overflow: Finding | None) -> str:
             f"its device array was deleted, or nothing referred to it any more. Keep the array (a variable, a list) as "
             f"long as kernels use its address."
         )
-    parts = [access_message(places.program, places.memory, finding.kind, finding.site, finding.address)]
+    parts = [access_message(places.program, places.launch, places.memory, finding.kind, finding.site, finding.address)]
     guard = _guard(finding, places) if finding.kind == "out-of-bounds" else None
     if guard is not None:
         parts[0] = parts[0].removesuffix(" Guard the access: if i < n.") + f" {guard}"

@@ -1,0 +1,44 @@
+"""Barriers and pipelines of libcu++, as NVRTC compiles them for capabilities with and without `try_wait`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cuda_harness import launch_on_all, program_of
+
+from gpulab.errors import UnsupportedInstruction
+
+FILE = "copy_kernels.cu"
+_random = np.random.default_rng(14)
+
+
+@pytest.mark.parametrize("threads", [32, 128])
+def test_copies_arrive_at_a_barrier(threads: int) -> None:
+    a = _random.random(512).astype(np.float32)
+    found, _ = launch_on_all(program_of(FILE, "with_a_barrier"), [a, np.zeros(512, np.float32)], 2, threads)
+    # Reversed, one added, reversed again.
+    assert np.array_equal(found[1], a + np.float32(1))
+
+
+@pytest.mark.parametrize("capability", [(8, 0), (9, 0), (12, 0)])
+@pytest.mark.parametrize("threads", [32, 128])
+def test_a_pipeline_of_the_block(threads: int, capability: tuple[int, int]) -> None:
+    a = _random.random(5 * 128).astype(np.float32)
+    program = program_of(FILE, "with_a_shared_pipeline", capability)
+    found, counters = launch_on_all(program, [a, np.zeros_like(a), 5], 1, threads)
+    assert np.array_equal(found[1].reshape(5, 128), a.reshape(5, 128)[:, ::-1])
+    assert counters.copied_bytes.sum() == 5 * 128 * 4
+
+
+@pytest.mark.parametrize("capability", [(8, 0), (9, 0)])
+def test_warps_that_produce_and_warps_that_consume(capability: tuple[int, int]) -> None:
+    a = _random.random(7 * 32).astype(np.float32)
+    program = program_of(FILE, "producer_and_consumers", capability)
+    found, _ = launch_on_all(program, [a, np.zeros_like(a), 7], 1, 96)
+    assert np.array_equal(found[1].reshape(7, 32), 2 * a.reshape(7, 32)[:, ::-1])
+
+
+def test_bulk_copies_are_refused_by_name() -> None:
+    """For capability 9.0 libcu++ turns aligned copies into those of the tensor memory accelerator."""
+    with pytest.raises(UnsupportedInstruction, match=r"cp\.async\.bulk"):
+        program_of(FILE, "with_a_barrier", (9, 0))
