@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import re
 
@@ -10,13 +11,9 @@ from gpulab.ptx.isa import SETS
 from gpulab.ptx.opcodes import Form, _forms
 from gpulab.ptx.table import Row, rows
 
+# Not every combination of a row's words is a form: so many are tried for each one that is wanted.
+TRIES = 12
 _PART = re.compile(r"\{([^{}]*)\}|<([^<>]*)>|[^{}<>]+")
-
-
-def spellings(row: Row) -> list[str]:
-    """All spellings of a row, e.g. ``add.sat.s32``."""
-    every = ("".join(parts) for parts in itertools.product(*_alternatives(row.syntax)))
-    return [spelling for spelling in every if _find(spelling, row) is not None]
 
 
 def _alternatives(syntax: str) -> list[list[str]]:
@@ -34,9 +31,15 @@ def _alternatives(syntax: str) -> list[list[str]]:
 
 
 def sample(row: Row, limit: int) -> list[str]:
-    """At most so many spellings of a row, the same ones each time."""
-    every = spellings(row)
-    return every if len(every) <= limit else random.Random(row.syntax).sample(every, limit)
+    """At most so many spellings of a row, e.g. ``add.sat.s32``, the same ones each time."""
+    chooser, parts = random.Random(row.syntax), _alternatives(row.syntax)
+    if math.prod(map(len, parts)) <= TRIES * limit:
+        every = ["".join(words) for words in itertools.product(*parts)]
+        chooser.shuffle(every)
+    else:
+        every = ["".join(map(chooser.choice, parts)) for _ in range(TRIES * limit)]
+    possible = (spelling for spelling in dict.fromkeys(every) if _find(spelling, row) is not None)
+    return list(itertools.islice(possible, limit))
 
 
 def _find(spelling: str, row: Row) -> Form | None:
