@@ -14,7 +14,7 @@ from gpulab.emulator import layout
 from gpulab.emulator.ir import Builder, Value, constant, constants, int_of
 from gpulab.emulator.lower_numbers import NAN_BLIND, canonical_nan, immediate, lazy_nan_registers, makes_nans
 from gpulab.emulator.lower_table import ELEMENTS
-from gpulab.emulator.program import Program
+from gpulab.emulator.program import RESERVED_SHARED, Program
 from gpulab.emulator.shapes import DYNAMIC, UNIFORM, VECTOR, Plan, Shape, special_shape
 from gpulab.errors import UnsupportedInstruction
 from gpulab.ptx.cfg import Block
@@ -321,10 +321,11 @@ class State:
         if name in ("%envreg1", "%envreg2"):
             workspace = self.constant_get("workspace")
             return self.b.lshr(workspace, 32) if name == "%envreg1" else workspace
-        if name == "%dynamic_smem_size":
-            return self.constant_get("dynamic_shared", "i32")
-        if name == "%total_smem_size":
-            return self.constant_get("shared_bytes", "i32")
+        if name == RESERVED_SHARED:
+            return constant("i32", self.program.shared[name])
+        sizes = {"%dynamic_smem_size": "dynamic_shared", "%total_smem_size": "shared_bytes"}
+        if name in sizes:
+            return self.constant_get(sizes[name], "i32")
         return constant("i64", 0)
 
     def _tid(self, axis: str, shape: Shape) -> Value | Affine:

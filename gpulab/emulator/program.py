@@ -34,6 +34,10 @@ from gpulab.ptx.types import TYPE_BYTES, is_float
 
 DYNAMIC_SHARED_ALIGN = 16
 
+RESERVED_SHARED = "%reserved_smem_offset_1"
+RESERVED_SHARED_BYTES = 1024
+"""Shared memory of cooperative groups' own, which the system reserves since compute capability 8.0."""
+
 SPIN_BUDGET = 32
 """How often a warp runs loops that may wait for other threads before it gives others a turn."""
 
@@ -117,8 +121,7 @@ class Program:
     @cached_property
     def reads_workspace(self) -> bool:
         """Whether it asks for the workspace of a cooperative launch, which holds the barrier of the grid."""
-        operands = (operand for instruction in self.function.instructions for operand in instruction.operands)
-        return any(isinstance(each, Special) and each.name in ("%envreg1", "%envreg2") for each in operands)
+        return _reads_special(self.function, "%envreg1", "%envreg2")
 
     @cached_property
     def passes(self) -> np.ndarray:
@@ -219,6 +222,9 @@ def load(module: Module, entry: str) -> Program:
     parameters, parameter_bytes = _lay_out(function.parameters)
     shared_variables = _used_shared(module, function)
     static, static_bytes = _lay_out(v for v in shared_variables if not v.extern)
+    reserved = _aligned(static_bytes, DYNAMIC_SHARED_ALIGN)
+    if _reads_special(function, RESERVED_SHARED):
+        static_bytes = reserved + RESERVED_SHARED_BYTES
     dynamic_start = _aligned(static_bytes, DYNAMIC_SHARED_ALIGN)
     local, local_bytes = _lay_out(v for v in function.variables.values() if v.space in ("local", "param"))
     _check_symbols(module, function)
@@ -233,7 +239,8 @@ def load(module: Module, entry: str) -> Program:
         parameters=parameters,
         parameter_bytes=parameter_bytes,
         shared={name: offset for name, (offset, _) in static.items()}
-        | {variable.name: dynamic_start for variable in shared_variables if variable.extern},
+        | {variable.name: dynamic_start for variable in shared_variables if variable.extern}
+        | {RESERVED_SHARED: reserved},
         static_shared_bytes=static_bytes,
         local={name: offset for name, (offset, _) in local.items()},
         local_bytes=local_bytes,
@@ -250,6 +257,11 @@ def _placed(instruction: Instruction, its_form: Form, local: set[str]) -> Form:
         return its_form
     bases = (getattr(operand, "base", None) for operand in instruction.operands if isinstance(operand, Address))
     return replace(its_form, space="call") if any(getattr(base, "name", None) in local for base in bases) else its_form
+
+
+def _reads_special(function: Function, *names: str) -> bool:
+    operands = (operand for instruction in function.instructions for operand in instruction.operands)
+    return any(isinstance(each, Special) and each.name in names for each in operands)
 
 
 def _lay_out(variables: Iterable[Variable]) -> tuple[dict[str, tuple[int, int]], int]:

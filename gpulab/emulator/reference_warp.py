@@ -10,7 +10,7 @@ import numpy as np
 
 from gpulab.emulator.faults import make_fault, position
 from gpulab.emulator.memory import Memory
-from gpulab.emulator.program import SPIN_BUDGET, Program
+from gpulab.emulator.program import RESERVED_SHARED, SPIN_BUDGET, Program
 from gpulab.emulator.reference_counting import L1
 from gpulab.emulator.reference_values import (
     DTYPES,
@@ -357,6 +357,7 @@ _SPECIALS: dict[str, Callable[[Warp], np.ndarray]] = {
     "%globaltimer_hi": lambda warp: _same(_time(warp) >> 32),
     "%envreg1": lambda warp: _same(warp.launch.workspace >> 32),
     "%envreg2": lambda warp: _same(warp.launch.workspace),
+    RESERVED_SHARED: lambda warp: _same(warp.launch.program.shared[RESERVED_SHARED]),
     "%dynamic_smem_size": lambda warp: _same(warp.launch.config.dynamic_shared_bytes),
     "%total_smem_size": lambda warp: _same(warp.launch.shared_bytes),
     "%cluster_nctarank": lambda warp: _same(1),

@@ -14,12 +14,13 @@ _SCALAR_SPECIALS = """
     %globaltimer_hi %lanemask_eq %lanemask_le %lanemask_lt %lanemask_ge %lanemask_gt %dynamic_smem_size %total_smem_size
     %aggr_smem_size %is_explicit_cluster %cluster_ctarank %cluster_nctarank %reserved_smem_offset_begin
     %reserved_smem_offset_end %reserved_smem_offset_cap %current_graph_exec"""
+_NUMBERED_SPECIALS = {"%envreg": 32, "%pm": 8, "%reserved_smem_offset_": 2}
 SPECIALS = {
     name: Special(name)
     for name in (
         *_SCALAR_SPECIALS.split(),
         *(f"{name}.{axis}" for name in _VECTOR_SPECIALS for axis in "xyz"),
-        *(f"{name}{index}" for name, count in (("%envreg", 32), ("%pm", 8)) for index in range(count)),
+        *(f"{name}{index}" for name, count in _NUMBERED_SPECIALS.items() for index in range(count)),
     )
 }
 """The special registers (PTX ISA 10) by name."""
