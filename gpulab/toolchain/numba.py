@@ -29,6 +29,8 @@ OPTIONS: dict[str, Any] = {
 }  # fmt: skip
 
 _GRID_SYNC = Path(__file__).with_name("grid_sync.cu")
+_OLD_DIALECT = (9, 0)
+"""The newest compute capability for which libNVVM reads all that Numba writes."""
 _LOCK = threading.RLock()
 _current_capability: tuple[int, int] = (8, 0)
 
@@ -71,7 +73,7 @@ def compile_kernel(
         )
     stored = cache.read(entry) if entry else None
     if stored is None:
-        stored = _compile(pyfunc, argument_types, capability, chosen)
+        stored = _compiled(pyfunc, argument_types, capability, chosen)
         stored["text"] = _anonymous(stored["text"], files)
         if entry:
             cache.write(entry, stored)
@@ -161,6 +163,22 @@ def _compiler_identity() -> list[str]:
         with contextlib.suppress(metadata.PackageNotFoundError):
             found.append(f"{package} {metadata.version(package)}")
     return [*found, *(locate.identity(locate.library(name)) for name in ("nvvm", "nvrtc"))]
+
+
+def _compiled(
+    pyfunc: types.FunctionType,
+    argument_types: Sequence[ParameterType],
+    capability: tuple[int, int],
+    options: dict[str, Any],
+) -> dict[str, Any]:
+    try:
+        return _compile(pyfunc, argument_types, capability, options)
+    except CompileError as error:
+        # libNVVM reads another dialect for Blackwell, which lacks what Numba writes for atomics on floats. What is compiled
+        # for Hopper runs there as well.
+        if capability <= _OLD_DIALECT or "ERROR_INVALID_IR" not in str(error):
+            raise
+        return _compile(pyfunc, argument_types, _OLD_DIALECT, options)
 
 
 def _compile(

@@ -16,6 +16,7 @@ extern "C" __global__ void gemv_half(const __half2* A, const __half2* x, __half*
     if (threadIdx.x == 0) y[row] = __float2half(sum);
 }
 
+#if __CUDA_ARCH__ >= 800  // older ones have no arithmetic on bfloat16
 // bfloat16: gated sums, in its own arithmetic, with conversion and comparison.
 extern "C" __global__ void gate_bfloat(const __nv_bfloat16* x, const float* gate, __nv_bfloat16* out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -23,3 +24,4 @@ extern "C" __global__ void gate_bfloat(const __nv_bfloat16* x, const float* gate
     __nv_bfloat16 g = __float2bfloat16(gate[i]), value = __hfma(x[i], g, __float2bfloat16(0.5f));
     out[i] = __hgt(value, __float2bfloat16(1.0f)) ? __hsub(value, g) : __hmul(value, value);
 }
+#endif

@@ -53,6 +53,16 @@ def test_every_capability_from_volta_to_blackwell(capability: tuple[int, int]) -
     assert f".entry {ptx.kernel}(" in ptx.text
 
 
+def test_atomics_on_floats_compile_for_blackwell() -> None:
+    def add(total, x):
+        cuda.atomic.add(total, 0, x[cuda.threadIdx.x])
+
+    for array in (np.zeros(1, np.float32), np.zeros(1)):
+        ptx = compiled(add, array, array, cc=(12, 0))
+        assert ptx.compute_capability == (12, 0) and "atom.global.add.f" in ptx.text
+        assert ptx.assembled.registers_per_thread
+
+
 def test_an_unknown_capability_is_refused_by_name() -> None:
     with pytest.raises(ToolchainError, match=r"9\.5"):
         compiled(scale, X, X, 2.0, cc=(9, 5))
