@@ -26,6 +26,9 @@ _LINES = {
     "cvt.u64.u32 %rd6, %r1; sub.s64 %rd7, 3, %rd6;": lambda t: 3 - t,
     "cvt.u64.u32 %rd6, %r1; mul.lo.s64 %rd7, %rd6, -4611686018427387904;": lambda t: t * -(2**62),
     "mul.hi.u32 %r3, %r1, -858993459; shr.u32 %r3, %r3, 2; mul.lo.s32 %r3, %r3, 5; sub.s32 %r3, %r1, %r3; cvt.u64.u32 %rd7, %r3;": lambda t: t % 5,
+    "mul.wide.u32 %rd6, %r1, 3; cvt.s64.s32 %rd7, %rd6;": lambda t: 3 * t,
+    "mad.wide.u32 %rd6, %r1, 1, 0x1234FFFFFFF0; cvt.u64.u32 %rd7, %rd6;": lambda t: (t - 16) % WORD,
+    "mad.wide.u32 %rd6, %r1, 1, 0x12347FFFFFF0; cvt.s64.s32 %rd7, %rd6;": lambda t: 0x7FFFFFF0 + t - (WORD if t >= 16 else 0),
 }  # fmt: skip
 
 
