@@ -93,9 +93,17 @@ class RawKernel(_CallableKernel):
         self._compiled: dict[tuple[int, int], PtxText] = {}
 
     @classmethod
-    def from_file(cls, path: str | os.PathLike[str], name: str, options: Sequence[str] = ()) -> RawKernel:
+    def from_file(
+        cls,
+        path: str | os.PathLike[str],
+        name: str,
+        options: Sequence[str] = (),
+        *,
+        enable_cooperative_groups: bool = False,
+    ) -> RawKernel:
         """A kernel of a ``.cu`` file; ``#include "…"`` is looked up beside it."""
-        return cls(nvrtc.read_source(path), name, options, file=os.fspath(path))
+        source, file = nvrtc.read_source(path), os.fspath(path)
+        return cls(source, name, options, file=file, enable_cooperative_groups=enable_cooperative_groups)
 
     def compile(self, args: Sequence[Any] = (), compute_capability: tuple[int, int] | None = None) -> PtxText:
         """PTX of the kernel; the arguments do not matter. Default: for the current GPU."""

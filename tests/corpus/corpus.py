@@ -25,9 +25,9 @@ _profiled: set[str] = set()
 """Digests of the kernels whose profile has been looked at."""
 
 
-def kernel(file: str, name: str, *options: str) -> gpulab.RawKernel:
+def kernel(file: str, name: str, *, cooperative: bool = False) -> gpulab.RawKernel:
     """A kernel of a ``.cu`` file of this folder."""
-    return gpulab.RawKernel.from_file(HERE / file, name, options)
+    return gpulab.RawKernel.from_file(HERE / file, name, enable_cooperative_groups=cooperative)
 
 
 class Runner:
