@@ -30,7 +30,7 @@ from gpulab.emulator.meeting import stuck_kind
 from gpulab.emulator.memory import Memory
 from gpulab.emulator.program import Program, RunOptions
 from gpulab.emulator.touched import Touched
-from gpulab.emulator.variants import Variant, frame_bytes, masks_end, variant
+from gpulab.emulator.variants import Variant, frame_bytes, variant
 from gpulab.errors import GpulabError
 from gpulab.launch import LaunchConfig
 
@@ -237,7 +237,7 @@ class Run:
             if self.in_flight > 1
             else max(1, min(_MOST_TURNS, self.block_count // (_SHARES * thread_count))),
             "frame_bytes": frame_bytes(program),
-            "frame_clear": masks_end(program),
+            "frame_clear": layout.FRAME_AT,
             "fast": self.code.address,
             "passes": self.program.passes.ctypes.data if self.code.kind.general else 0,
             "flow_blocks": len(program.graph.blocks),

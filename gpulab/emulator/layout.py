@@ -43,7 +43,7 @@ BARRIER_BYTES = 8 * len(BARRIER_WORDS)
 ARRIVED = len(SLOTS)
 CONTEXT_WORDS = ARRIVED + len(BARRIER_WORDS) * BARRIERS
 
-# Words of 8 bytes at the start of a frame. Then, for the general variant, the block at which each lane waits and the lanes
+# Words of 8 bytes at the start of a frame, zero when a warp begins. Then, for the general variant, the block at which each lane waits and the lanes
 # that it waits for; then, for the fast one, one i32 for each basic block (waiting lanes); then registers.
 _FRAME = (
     "resume", "status", "barrier", "active", "mode", "mask", "bail", "index", "budget", "arrived", "opened", "threads",

@@ -6,7 +6,7 @@ import threading
 import weakref
 from dataclasses import dataclass, field
 
-from gpulab.emulator import jit, layout, native
+from gpulab.emulator import jit, native
 from gpulab.emulator.block_shape import BlockShape
 from gpulab.emulator.checking.native import helpers as check_helpers
 from gpulab.emulator.layout import register_offset
@@ -74,11 +74,6 @@ def frame_bytes(program: Program) -> int:
     """Size of a warp's frame."""
     end = register_offset(len(program.graph.blocks), register_slots(program)[1])
     return -(-end // 64) * 64
-
-
-def masks_end(program: Program) -> int:
-    """Bytes at the start of a frame that are zero when a warp begins."""
-    return layout.FRAME_HEADER_BYTES + 4 * len(program.graph.blocks)
 
 
 def _build(
