@@ -76,12 +76,12 @@ extern "C" __global__ void join_components(const int2* edges, int count, int* pa
     atomicMin(&parent[max(a, b)], min(a, b));
 }
 
-extern "C" __global__ void shorten_ways(int* parent, int n) {
+extern "C" __global__ void shorten_ways(const int* parent, int* shorter, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
     int root = i;
     while (parent[root] != root) root = parent[root];
-    parent[i] = root;
+    shorter[i] = root;
 }
 
 // A round of Bellman-Ford over edges.

@@ -65,7 +65,7 @@ extern "C" __global__ void heat_by_hand(float* a, float* b, int n, int steps, un
         __threadfence();
         __syncthreads();
         if (threadIdx.x == 0) {
-            if (atomicAdd(arrived, 1) == gridDim.x - 1) { *arrived = 0; __threadfence(); *generation = s + 1; }
+            if (atomicAdd(arrived, 1) == gridDim.x - 1) { atomicExch(arrived, 0); __threadfence(); *generation = s + 1; }
             else while (*generation != s + 1) {}
         }
         __syncthreads();
