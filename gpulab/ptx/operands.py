@@ -21,6 +21,7 @@ SPECIALS = {
         *_SCALAR_SPECIALS.split(),
         *(f"{name}.{axis}" for name in _VECTOR_SPECIALS for axis in "xyz"),
         *(f"{name}{index}" for name, count in _NUMBERED_SPECIALS.items() for index in range(count)),
+        *(f"%pm{index}_64" for index in range(_NUMBERED_SPECIALS["%pm"])),
     )
 }
 """The special registers (PTX ISA 10) by name."""

@@ -136,18 +136,6 @@ def test_headers_of_the_cpp_library_are_those_of_libcudacxx() -> None:
     assert nvrtc.compile_kernel(source, "k").kernel == "k"
 
 
-def test_the_device_part_of_cub_compiles() -> None:
-    source = """
-    #include <cub/cub.cuh>
-    extern "C" __global__ void k(int* x) {
-        using Reduce = cub::BlockReduce<int, 128>; using Scan = cub::WarpScan<int>;
-        __shared__ Reduce::TempStorage reduce; __shared__ Scan::TempStorage scan[4];
-        int sum = Reduce(reduce).Sum(x[threadIdx.x]); Scan(scan[threadIdx.x / 32]).InclusiveSum(sum, sum);
-        x[threadIdx.x] = sum + cub::LowerBound(x, 5, 3);
-    }"""
-    assert "shfl.sync" in nvrtc.compile_kernel(source, "k").text
-
-
 def test_options_reach_the_compiler() -> None:
     source = '#ifndef N\n#error "N is needed"\n#endif\nextern "C" __global__ void k(float* x) { x[N] = 1.f / x[0]; }'
     exact = nvrtc.compile_kernel(source, "k", ("-DN=2",))
