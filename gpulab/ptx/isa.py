@@ -45,7 +45,7 @@ SETS = {
     "prio": "L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged",
     "rest": "L2::evict_first L2::evict_unchanged",
     "block": "shared shared::cta",
-    "cluster": "shared shared::cta shared::cluster",
+    "clustered": "shared shared::cta shared::cluster",
     "wmma16": "m16n16k16 m32n8k16 m8n32k16",
 }
 
@@ -338,9 +338,9 @@ fence.proxy.<mode: alias async async.global async.shared::cta async.shared::clus
 fence.<mode: mbarrier_init>.release.cluster                 |               | lsu other
 mbarrier.<mode: init>{.<space: block>}.<type: b64>          | [a], b:u32    | lsu atomic
 mbarrier.<mode: inval>{.<space: block>}.<type: b64>         | [a]           | lsu atomic
-mbarrier.<mode: expect_tx complete_tx>{.<sem: relaxed>.<scope: cta cluster>}{.<space: cluster>}.<type: b64> | [a], b:u32 | lsu atomic
-mbarrier.<mode: arrive arrive_drop>{.<sem: release relaxed>.<scope: cta cluster>}{.<space: cluster>}.<type: b64> | d, [a], b:u32? | lsu atomic
-mbarrier.<mode: arrive arrive_drop>.<op: expect_tx>{.<sem: release relaxed>.<scope: cta cluster>}{.<space: cluster>}.<type: b64> | d, [a], b:u32 | lsu atomic
+mbarrier.<mode: expect_tx complete_tx>{.<sem: relaxed>.<scope: cta cluster>}{.<space: clustered>}.<type: b64> | [a], b:u32 | lsu atomic
+mbarrier.<mode: arrive arrive_drop>{.<sem: release relaxed>.<scope: cta cluster>}{.<space: clustered>}.<type: b64> | d, [a], b:u32? | lsu atomic
+mbarrier.<mode: arrive arrive_drop>.<op: expect_tx>{.<sem: release relaxed>.<scope: cta cluster>}{.<space: clustered>}.<type: b64> | d, [a], b:u32 | lsu atomic
 mbarrier.<mode: arrive arrive_drop>.<op: noComplete>{.<sem: release>.<scope: cta>}{.<space: block>}.<type: b64> | d, [a], b:u32 | lsu atomic
 mbarrier.<mode: test_wait>{.<sem: acquire relaxed>.<scope: cta cluster>}{.<space: block>}.<type: b64> | p, [a], b | lsu load
 mbarrier.<mode: test_wait>.<op: parity>{.<sem: acquire relaxed>.<scope: cta cluster>}{.<space: block>}.<type: b64> | p, [a], b:u32 | lsu load

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from functools import cache
 
 import numpy as np
@@ -18,7 +19,7 @@ FORMS_PER_ROW = 4
 FORMS_PER_KERNEL = 24
 CELL = 16  # bytes that a lane has in each space
 SLOT = 64  # bytes that a lane writes of each form: up to 32 of destinations, then its cell
-KINDS = ("load", "store", "atomic", "reduction")
+OPCODES = ("ld", "ldu", "st", "atom", "red")
 REGISTERS = {1: "b16", 2: "b16", 4: "b32", 8: "b64", 16: "b128"}
 
 PROLOGUE = f"""
@@ -35,7 +36,7 @@ def forms() -> dict[str, list[tuple[str, Form]]]:
     chosen = [
         (spelling, form_of(spelling, row))
         for row in all_rows()
-        if row.kind in KINDS
+        if re.match(r"\w+", row.syntax)[0] in OPCODES
         for spelling in sample(row, FORMS_PER_ROW)
     ]
     usable = [

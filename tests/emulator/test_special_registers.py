@@ -69,7 +69,8 @@ def _read(engine: str, names: list[str]) -> dict[str, np.ndarray]:
 
 
 def test_each_has_its_value(engine: str) -> None:
-    names = [name for name in SPECIALS if name not in CLOCKS]
+    # What the system reserves of shared memory has tests of its own, with the groups that use it.
+    names = [name for name in SPECIALS if name not in CLOCKS and not name.startswith("%reserved")]
     for name, values in _read(engine, names).items():
         wanted = EXPECTED.get(name, lambda block, thread: 0)
         expected = [[wanted(block, thread) for thread in range(THREADS)] for block in range(2)]

@@ -28,8 +28,8 @@ HEADER = f""".version 8.8
 .reg .pred %p<20>; .reg .b8 %b<20>; .reg .b16 %h<20>; .reg .b32 %r<20>; .reg .b64 %rd<20>; .reg .b128 %q<20>;
 """
 REGISTERS = {1: "%h", 2: "%h", 4: "%r", 8: "%rd", 16: "%q"}
-# Their operands are labels, lists or pairs of registers that a generated line does not have.
-SPECIAL = {"bra", "brx", "call", "ret", "exit"}
+# Their operands are labels, lists, or as many registers as a shape of a matrix asks for.
+SPECIAL = {"bra", "brx", "call", "ret", "exit", "mma", "wmma", "ldmatrix", "stmatrix"}
 # A kernel's parameters can only be read; those of a call have no place in one line. Bytes want registers of one byte.
 STORE_OF_PARAMETER = re.compile(r"st\..*param")
 BYTES_IN_BYTES = re.compile(r"cvt\..*(\.[us]8\.bf16|\.bf16\.[us]8)$")
@@ -86,7 +86,9 @@ def _line(spelling: str, form: Form) -> str:
         if shape == "address":
             return {"param": "[parameter]", "local": "[mine]"}.get(form.space or "", "[%rd1]")
         if type_name == "imm":
-            return "128" if form.opcode in ("discard", "applypriority") else "3"
+            return {"discard": "128", "applypriority": "128", "cp": "16"}.get(form.opcode, "3")
+        if name == "d" and "shared::cluster" in spelling:
+            return "_"  # another block's barrier gives no state
         if shape == "pair":
             return f"{register(type_name)}|{register('pred')}"
         if shape == "vector" and form.vector > 1:
