@@ -34,7 +34,8 @@ from gpulab.ptx.opcodes import rows
 HANG_S = 90
 MEMORY_BYTES = 12 << 30
 TIME_LIMIT_S = "1"
-LADDERS = Path(gpulab.__file__).parent / "kernels"
+REPOSITORY = Path(__file__).parents[1]
+SOURCES = REPOSITORY / "gpulab" / "kernels", REPOSITORY / "tests" / "corpus"
 VARIETY = r"""
 #include <cuda_fp16.h>
 extern "C" __global__ void variety(float* x, int* k, double* d, int n) {
@@ -67,17 +68,14 @@ class Material:
     """Valid PTX to damage, and the words that replacements are taken from."""
 
     def __init__(self) -> None:
-        sources = [
-            (path.read_text(), re.findall(r"__global__\s+void\s+(\w+)", path.read_text()))
-            for path in sorted(LADDERS.glob("*.cu"))
-        ]
-        sources.append((VARIETY, ["variety"]))
+        sources = [path.read_text() for folder in SOURCES for path in sorted(folder.glob("*.cu"))]
         self.texts: list[str] = []
-        for source, names in sources:
-            for name in names:
-                for capability in ((7, 5), (8, 0)):
-                    with contextlib.suppress(GpulabError):  # a template has no kernel of its plain name
-                        self.texts.append(gpulab.RawKernel(source, name).compile((), capability).text)
+        for source in (*sources, VARIETY):
+            # One kernel's module has all kernels of its file.
+            for name in re.findall(r"__global__\s+void\s+(\w+)", source):
+                with contextlib.suppress(GpulabError):  # a template has no kernel of its plain name
+                    self.texts.append(gpulab.RawKernel(source, name).compile((), (8, 0)).text)
+                    break
         self.words = sorted({word for text in self.texts for word in re.findall(r"[%.\w]+", text)})
         self.rows = [row for entries in rows().values() for row in entries]
 

@@ -188,7 +188,7 @@ class Run:
     # ---- preparation
 
     def _touched(self) -> Touched:
-        touched = self.options.touched or Touched(self.memory)
+        touched = self.options.touched or Touched(self.memory.allocations)
         for window, maps in touched.maps.items():
             self.windows[window]["read"], self.windows[window]["written"] = (each.ctypes.data for each in maps)
         return touched

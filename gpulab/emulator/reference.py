@@ -66,7 +66,7 @@ def execute(
     schedule = Schedule(shared, tally, machine.run_basic_block, options.in_flight(program, len(numbers)))
     with np.errstate(all="ignore"):
         schedule.run(numbers)
-    counters = tally.finish(options.touched or Touched(memory), sampled=options.blocks is not None)
+    counters = tally.finish(options.touched or Touched(memory.allocations), sampled=options.blocks is not None)
     counters.leave_out(program.synthetic)
     return counters
 

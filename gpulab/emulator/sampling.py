@@ -147,7 +147,8 @@ def execute_sample(
     tuple of str
         Names of the arrays that were stored to: they hold the results of the sampled blocks alone.
     """
-    stretch_touched, touched, distinct = Touched(memory), Touched(memory), []
+    allocations = dict(memory.allocations)  # the same for both, whatever is released meanwhile
+    stretch_touched, touched, distinct = Touched(allocations), Touched(allocations), []
     ran = {kind: Counters.zeros(len(program.forms)) for kind in sample.weights}
     end = time.monotonic() + options.time_limit_s
     for stretch in sample.stretches:

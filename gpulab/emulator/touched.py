@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from gpulab.emulator.memory import SECTOR_BYTES, WINDOW_BITS, Memory
+from gpulab.emulator.memory import SECTOR_BYTES, WINDOW_BITS, Allocation
 
 _kept: dict[int, list[np.ndarray]] = {}
 """Maps of the last record that is gone, by their length."""
@@ -35,8 +35,8 @@ class Touched:
 
     Parameters
     ----------
-    memory : Memory
-        Its allocations at this time.
+    allocations : dict of int to Allocation
+        By window, as in `Memory.allocations`.
 
     Attributes
     ----------
@@ -44,9 +44,9 @@ class Touched:
         Of each window: sectors read, sectors written, dtype uint8.
     """
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, allocations: dict[int, Allocation]) -> None:
         # A copy, which keeps them: one that nobody else wants any more may be released while the launch runs.
-        self._allocations = dict(memory.allocations)
+        self._allocations = dict(allocations)
         self.maps = {}
         for window, allocation in self._allocations.items():
             sectors = -(-allocation.size // SECTOR_BYTES) + 1
@@ -70,7 +70,7 @@ class Touched:
                 sectors[:] = 0
 
     def add(self, other: Touched) -> None:
-        """Add what another record of the same memory has."""
+        """Add what another record of the same allocations has."""
         for window, others in other.maps.items():
             for mine, theirs in zip(self.maps[window], others, strict=True):
                 mine |= theirs

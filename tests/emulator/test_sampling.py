@@ -1,11 +1,14 @@
 """Sampled launches: the chosen blocks, and the extrapolated counters against those of the whole grid."""
 
+import gc
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import gpulab
+from gpulab.emulator import sampling
 from gpulab.emulator.sampling import choose, classes
 from gpulab.launch import LaunchConfig
 from gpulab.profiling import Profile
@@ -122,3 +125,22 @@ def test_the_first_the_middle_and_the_last_blocks_run() -> None:
     starts = [(int(each[0]), int(each[-1])) for each in sample.stretches[:3]]
     assert starts[0][0] == 0 and starts[2][1] == 4095
     assert starts[1][0] < 32 * 64 + 32 <= starts[1][1]
+
+
+def test_a_variable_that_is_released_while_a_sample_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A kernel that nobody uses any more gives its variables back whenever garbage is collected.
+    source = '__device__ int seen[64]; extern "C" __global__ void k(int* y) { y[blockIdx.x] = atomicAdd(seen, 1); }'
+    gone = [gpulab.RawKernel(source, "k")]
+    y = np.zeros(64, np.int32)
+    gone[0][64, 1](y)
+    made = sampling.Touched
+
+    def collecting(allocations: dict[int, object]) -> object:
+        found = made(allocations)
+        gone.clear()
+        gc.collect()
+        return found
+
+    monkeypatch.setattr(sampling, "Touched", collecting)
+    profile = gpulab.profile(gpulab.RawKernel(source, "k")[64, 1], y, sample_blocks=6)
+    assert profile.metrics["launch__grid_size"] == 64
