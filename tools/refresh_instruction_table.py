@@ -28,6 +28,12 @@ Where the emulator chooses among what the manual allows, or leaves something out
 - Atomics of a warp happen lane after lane, in ascending order. `atom.add.f32` keeps subnormal numbers in global memory, too.
 - Caches have no effect on values: cache operators, eviction priorities, policies and prefetches are read and change nothing.
 - Clocks count the instructions that a block has issued.
+- Matrix products are exact and are added up in f64, beginning with C, in ascending order of k; the sum is rounded once, to nearest.
+  (Tensor cores add in an order of their own and cut off low bits of the sum, more or fewer by generation.) Those of f64 are
+  chains of `fma`; those of integers are exact, then wrapped or clamped; the low 13 bits of a tf32 are ignored.
+- The fragments of `wmma` lie in registers as those of `mma` do; each piece of them that lies together in memory is a request.
+- An asynchronous copy is done when it is issued, and counts as a global load and a store into shared memory. Waits for groups have
+  nothing to wait for. `mbarrier.try_wait` does not sleep.
 """
 _NOT_YET = """## Forms that are not there
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from cuda_harness import launch_on_all, program_of
 
+import gpulab
 from gpulab.errors import UnsupportedInstruction
 
 FILE = "copy_kernels.cu"
@@ -42,3 +45,20 @@ def test_bulk_copies_are_refused_by_name() -> None:
     """For capability 9.0 libcu++ turns aligned copies into those of the tensor memory accelerator."""
     with pytest.raises(UnsupportedInstruction, match=r"cp\.async\.bulk"):
         program_of(FILE, "with_a_barrier", (9, 0))
+
+
+@pytest.mark.parametrize(
+    ("name", "block", "size", "rest"),
+    [
+        ("with_a_barrier", 128, 512, ()),
+        ("with_a_shared_pipeline", 128, 640, (np.int32(5),)),
+        ("producer_and_consumers", 96, 224, (np.int32(7),)),
+        ("double_buffered", 32, 640, (np.int32(5), np.int32(640))),
+    ],
+)
+def test_the_check_has_nothing_against_them(name: str, block: int, size: int, rest: tuple) -> None:
+    """Barriers in shared memory order what is before and behind them, and are used by many threads at once."""
+    compiled = gpulab.RawKernel.from_file(Path(__file__).parent / FILE, name)
+    arrays = np.zeros(size, np.float32), np.zeros(size, np.float32)
+    report = gpulab.check(compiled[1, block], *arrays, *rest, gpu="A100")
+    assert report.ok, report.faults

@@ -25,11 +25,11 @@ HEADER = f""".version 8.8
 .address_size 64
 .visible .entry k(.param .align 16 .b8 parameter[64]) {{
 .shared .align 16 .b8 tile[64]; .local .align 16 .b8 mine[64];
-.reg .pred %p<20>; .reg .b8 %b<20>; .reg .b16 %h<20>; .reg .b32 %r<20>; .reg .b64 %rd<20>; .reg .b128 %q<20>;
+.reg .pred %p<20>; .reg .b8 %b<20>; .reg .b16 %h<20>; .reg .b32 %r<40>; .reg .b64 %rd<40>; .reg .b128 %q<20>;
 """
 REGISTERS = {1: "%h", 2: "%h", 4: "%r", 8: "%rd", 16: "%q"}
-# Their operands are labels, lists, or as many registers as a shape of a matrix asks for.
-SPECIAL = {"bra", "brx", "call", "ret", "exit", "mma", "wmma", "ldmatrix", "stmatrix"}
+# Their operands are labels, lists or pairs of registers that a generated line does not have.
+SPECIAL = {"bra", "brx", "call", "ret", "exit"}
 # A kernel's parameters can only be read; those of a call have no place in one line. Bytes want registers of one byte.
 STORE_OF_PARAMETER = re.compile(r"st\..*param")
 BYTES_IN_BYTES = re.compile(r"cvt\..*(\.[us]8\.bf16|\.bf16\.[us]8)$")
@@ -82,12 +82,16 @@ def _line(spelling: str, form: Form) -> str:
         kind = "%p" if type_name == "pred" else REGISTERS[TYPE_BYTES[type_name]]
         return f"{kind}{next(numbers)}"
 
-    def operand(name: str, type_name: str, shape: str) -> str:
+    def operand(name: str, type_name: str, shape: str, count: int) -> str:
         if shape == "address":
             return {"param": "[parameter]", "local": "[mine]"}.get(form.space or "", "[%rd1]")
         if type_name == "imm":
             return {"discard": "128", "applypriority": "128", "cp": "16"}.get(form.opcode, "3")
-        if name == "d" and "shared::cluster" in spelling:
+        if type_name == "size":
+            return "4"
+        if shape == "fragment":
+            return "{" + ", ".join(register(type_name) for _ in range(count)) + "}"
+        if name == "d" and form.opcode == "mbarrier" and "shared::cluster" in spelling:
             return "_"  # another block's barrier gives no state
         if shape == "pair":
             return f"{register(type_name)}|{register('pred')}"
@@ -96,7 +100,7 @@ def _line(spelling: str, form: Form) -> str:
         return register(type_name)
 
     roles = [role for role in form.roles if not role.optional or form.boolean or (role.name == "h" and form.cache_hint)]
-    return f"{spelling} {', '.join(operand(role.name, role.type, role.shape) for role in roles)};"
+    return f"{spelling} {', '.join(operand(role.name, role.type, role.shape, role.count) for role in roles)};"
 
 
 @pytest.mark.skipif(locate.find_tool("ptxas") is None, reason="there is no ptxas on this machine")

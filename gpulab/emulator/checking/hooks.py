@@ -63,7 +63,7 @@ def access(state: State, space: str, what: Access, stored: list[Value] | None) -
     """Lanes access memory at the addresses in the state's buffer; their host addresses go into the other one."""
     b, facts = state.b, _facts(state)
     flags = facts.strengths[state.index] << STRENGTH_AT
-    if state.form.operation == "exch":
+    if state.form.operation == "exch" or (state.form.opcode, state.form.mode) == ("mbarrier", "init"):
         flags |= NO_READ
     info = b.or_(what.info(state.index), flags)
     _report_overflows(state, what.on)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpulab.emulator.checking.layout import PLAIN, STRONG, VOLATILE
+from gpulab.emulator.mbarrier import ARRIVALS
 from gpulab.emulator.program import Program
 from gpulab.ptx.opcodes import written_registers
 from gpulab.ptx.syntax import Register
@@ -18,7 +19,7 @@ def strengths(program: Program) -> tuple[int, ...]:
     found = []
     for index, form in enumerate(program.forms):
         ordered = bool(form.access_bytes) and form.semantics in ("relaxed", "acquire", "release")
-        if form.kind in _ATOMIC or ordered or index in confirmed:
+        if form.kind in _ATOMIC or ordered or index in confirmed or form.opcode == "mbarrier":
             found.append(STRONG)
         else:
             found.append(VOLATILE if form.access_bytes and form.semantics == "volatile" else PLAIN)
@@ -28,6 +29,8 @@ def strengths(program: Program) -> tuple[int, ...]:
 def is_fence(program: Program, index: int) -> bool:
     """Whether an instruction makes what its thread did before seen by others: a fence, or an access that releases."""
     form = program.forms[index]
+    if form.opcode == "mbarrier" and form.mode in ARRIVALS and form.semantics != "relaxed":
+        return True
     return form.opcode in ("membar", "fence") or (bool(form.access_bytes) and form.semantics in _RELEASING)
 
 
