@@ -274,3 +274,11 @@ def _require_one_sign(state: State, value: Affine) -> None:
             bail_unless(state, small)
     for corner in corners(state, value):
         bail_unless(state, b.is_("sge", b.xor(corner, value.base), 0))
+
+
+def row_pointer(state: State, address: Affine, pointer: Value, row: int) -> Value:
+    """Host address of the first lane of a row of lanes, from that of lane 0."""
+    stride = address.strides[1]
+    if row == 0:
+        return pointer
+    return state.b.offset(pointer, stride * row if isinstance(stride, int) else state.b.mul(stride, row))

@@ -11,9 +11,11 @@ from __future__ import annotations
 from gpulab.emulator import layout
 from gpulab.emulator.ir import Value, bits_of, constant, mangled, type_text
 from gpulab.emulator.lower_access import Access, copy_in, copy_out, resolve
+from gpulab.emulator.lower_affine import row_pointer
 from gpulab.emulator.lower_count import count_request
 from gpulab.emulator.lower_frames import move_lanes
 from gpulab.emulator.lower_interleave import joined, split, whole, words
+from gpulab.emulator.lower_prefetch import prefetch
 from gpulab.emulator.lower_table import ELEMENTS, lowers
 from gpulab.emulator.lower_values import Affine, State
 from gpulab.emulator.native_address import row_field, window_row
@@ -98,6 +100,7 @@ def read_elements(state: State, access: Access) -> list[Value]:
     places = [b.variable(constant(access.element, 0, lanes)) for _ in range(access.vector)]
     slow, join = b.fresh("slow"), b.fresh("join")
     pointer = _check(state, access, slow)
+    prefetch(state, access, fast, pointer)
     for place, value in zip(places, _read_fast(state, access, fast, pointer), strict=True):
         b.store(value, place)
     b.br(join)
@@ -195,7 +198,7 @@ def _read_fast(state: State, access: Access, kind: str, pointer: Value) -> list[
     if kind == "steps":
         return [_read_steps(state, access, pointer, number * step) for number in range(vector)]
     for row in range(32 // width):
-        rows.append(b.load(element, _row_pointer(state, access, pointer, row), width * vector, align=step))
+        rows.append(b.load(element, row_pointer(state, access.address, pointer, row), width * vector, align=step))
     while len(rows) > 1:
         rows = [b.shuffle(x, y, list(range(2 * x.lanes))) for x, y in zip(rows[::2], rows[1::2], strict=True)]
     return split(b, rows[0], vector)
@@ -211,7 +214,7 @@ def _read_strided(state: State, access: Access, pointer: Value, offset: int) -> 
     for lane in range(32):
         column = lane % width
         if column == 0:
-            places.append(b.offset(_row_pointer(state, access, pointer, lane // width), offset))
+            places.append(b.offset(row_pointer(state, access.address, pointer, lane // width), offset))
         else:
             near = column % 4 or 4
             places.append(b.offset(places[lane - near], steps[near]))
@@ -231,20 +234,12 @@ def _read_steps(state: State, access: Access, pointer: Value, offset: int) -> Va
     align = bits_of(access.element) // 8
     result = Value(access.element, 32, "poison")
     values = [
-        b.load(access.element, b.offset(_row_pointer(state, access, pointer, row), offset), align=align)
+        b.load(access.element, b.offset(row_pointer(state, access.address, pointer, row), offset), align=align)
         for row in range(32 // width)
     ]
     for row, value in enumerate(values):
         result = b.assign(access.element, 32, f"insertelement {result.ir}, {value.ir}, i32 {row}")
     return b.shuffle(result, result, [lane // width for lane in range(32)])
-
-
-def _row_pointer(state: State, access: Access, pointer: Value, row: int) -> Value:
-    assert isinstance(access.address, Affine)
-    stride = access.address.strides[1]
-    if row == 0:
-        return pointer
-    return state.b.offset(pointer, stride * row if isinstance(stride, int) else state.b.mul(stride, row))
 
 
 # ---- any addresses
@@ -300,6 +295,7 @@ def store_elements(state: State, access: Access, values: list[Value]) -> None:
     if fast == "rows" or (fast == "contiguous" and access.vector > 1):
         b.go_if(b.is_("ne", access.on, -1), slow)
     pointer = _check(state, access, slow)
+    prefetch(state, access, fast, pointer)
     _write_fast(state, access, fast, pointer, values)
     b.br(join)
     b.label(slow)
@@ -325,7 +321,7 @@ def _write_fast(state: State, access: Access, kind: str, pointer: Value, values:
         width = state.plan.block_shape.width * access.vector
         for row in range(32 // state.plan.block_shape.width):
             piece = b.shuffle(whole, whole, list(range(row * width, (row + 1) * width)))
-            b.store(piece, _row_pointer(state, access, pointer, row), align=step)
+            b.store(piece, row_pointer(state, access.address, pointer, row), align=step)
         return
     full, partial, done = b.fresh("full"), b.fresh("partial"), b.fresh("done")
     if access.vector > 1:

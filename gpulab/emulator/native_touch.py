@@ -22,6 +22,8 @@ WORDS = (
 )
 # Behind them: how often the two usual requests came, whose cost follows from the width alone (`expand`), and misses.
 ALIGNED, UNIFORM, MISSES = 8, 9, 10
+# Not counters: where the first warp of the last block was, and how far that is from where it was in the block before.
+LAST, MOVED = 11, 12
 WORD_BYTES = 128
 # Memos of affine requests: the key (`memo_key`) and, from word 8 on, what such a request adds to the counters. Behind
 # those for global memory, which all instructions share, each instruction has one for shared memory.

@@ -77,10 +77,12 @@ class Touched:
 
     def counts(self) -> np.ndarray:
         """Sectors read, written, and touched in either way: shape (allocations, 3), int64."""
-        found = [
-            (np.count_nonzero(read), np.count_nonzero(written), np.count_nonzero(read | written))
-            for read, written in ((r.view(np.bool_), w.view(np.bool_)) for r, w in self.maps.values())
-        ]
+        found = []
+        for read, written in ((r.view(np.bool_), w.view(np.bool_)) for r, w in self.maps.values()):
+            loaded, stored = np.count_nonzero(read), np.count_nonzero(written)
+            # Most arrays are only read or only written.
+            both = np.count_nonzero(read & written) if loaded and stored else 0
+            found.append((loaded, stored, loaded + stored - both))
         return np.array(found, np.int64).reshape(-1, 3)
 
     def sizes(self) -> np.ndarray:
