@@ -32,7 +32,12 @@ def test_only_shared_arrays_that_are_used_take_room() -> None:
             module=module,
         )
     )
-    assert found.shared == {"mine": 0, "local": 40, "dynamic": 48}
+    assert {name: found.shared[name] for name in ("mine", "local", "dynamic")} == {
+        "mine": 0,
+        "local": 40,
+        "dynamic": 48,
+    }
+    assert "others" not in found.shared
     assert found.static_shared_bytes == 46
     assert (found.shared_bytes(0), found.shared_bytes(100)) == (46, 148)
 
