@@ -157,3 +157,11 @@ extern "C" __global__ void next_level(const int* from, const int* to, int* level
     int e = blockIdx.x * blockDim.x + threadIdx.x;
     if (e < edges && level[from[e]] == depth) atomicCAS(&level[to[e]], -1, depth + 1);
 }
+
+extern "C" __global__ void counter_set_back(unsigned* done, const int* x, int* sum) {
+    if (threadIdx.x == 0) {
+        atomicAdd(sum, x[blockIdx.x]);
+        __threadfence();
+        if (atomicAdd(done, 1) == gridDim.x - 1) *done = 0;
+    }
+}

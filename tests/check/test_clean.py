@@ -59,6 +59,13 @@ def test_a_lock_and_a_flag_between_blocks() -> None:
     assert report.ok and out[0] == 7 and "cannot decide" in report.notes[0], report
 
 
+def test_the_last_block_sets_a_counter_back() -> None:
+    done, total = np.zeros(1, np.uint32), np.zeros(1, np.int32)
+    report = check("counter_set_back", 3, 32, done, np.arange(3, dtype=np.int32), total)
+    assert report.ok and done[0] == 0 and total[0] == 3, report
+    assert any("done[0]" in note and "cannot decide" in note for note in report.notes), report
+
+
 def test_a_glance_beside_an_atomic_minimum() -> None:
     start = np.array([0, 1, 2, 3] * 32, np.int32)
     report = check("relax", 2, 64, start, start + 1, np.array([0, 9, 9, 9, 9], np.int32), np.int32(128))

@@ -31,7 +31,10 @@ def kernel(file: str, name: str, *, cooperative: bool = False) -> gpulab.RawKern
 
 
 class Runner:
-    """Launches kernels. What a launch does on both engines must be the same to the last bit and count."""
+    """Launches kernels.
+
+    What a launch does on both engines must be the same to the last bit and count, and the check finds nothing wrong in a kernel.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._monkeypatch = monkeypatch
@@ -40,7 +43,7 @@ class Runner:
 
     def __call__(self, bound: BoundLaunch, *args: Any) -> LaunchRecord:
         """Launch, compare with the interpreter if the launch is small, and check that the kernel's profile is whole."""
-        before = [_duplicate(value) for value in args]
+        before, untouched = ([_duplicate(value) for value in args] for _ in range(2))
         record = self._launch("compiled", bound, args)
         assert record.counters is not None
         # A kernel's variables live with the kernel object: its twin has its own, and must see every launch or none.
@@ -53,7 +56,13 @@ class Runner:
         if record.ptx.digest not in _profiled:
             _profiled.add(record.ptx.digest)
             _assert_profile_is_whole(Profile((judge(record, gpulab.current().gpu),)))
+            self._assert_check_finds_nothing(bound, untouched)
         return record
+
+    def _assert_check_finds_nothing(self, bound: BoundLaunch, args: Sequence[Any]) -> None:
+        self._monkeypatch.setenv("GPULAB_ENGINE", "compiled")
+        report = gpulab.check(BoundLaunch(copy.copy(bound.kernel), bound.config), *args)
+        assert report.ok, report
 
     def _launch(self, engine: str, bound: BoundLaunch, args: Sequence[Any]) -> LaunchRecord:
         self._monkeypatch.setenv("GPULAB_ENGINE", engine)

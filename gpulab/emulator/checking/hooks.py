@@ -54,7 +54,7 @@ def before(state: State) -> None:
     if not state.check:
         return
     if is_fence(state.program, state.index):
-        state.b.call("check_fence", None, state.context)
+        state.b.call("check_fence", None, state.context, _warp(state), state.on())
     if state.index in _facts(state).indices.arithmetic:
         _watch_overflow(state)
 

@@ -26,7 +26,7 @@ NO_READ = 1 << 14
 
 _LEDGER = (
     "time", "grid_floor", "running", "segment_start", "segments", "segment_count", "segments_most",
-    "entries", "entry_count", "entries_lost", "shadows",
+    "entries", "entry_count", "entries_lost", "shadows", "grid_barrier", "grid_arrivals", "grid_blocks",
 )  # fmt: skip
 LEDGER = {name: index for index, name in enumerate(_LEDGER)}
 """What all blocks in flight share, in 64-bit words."""
@@ -46,7 +46,12 @@ PHASES = RELEASED + BARRIERS * WARP
 WARP_PHASES = PHASES + BARRIERS
 # The same between the lanes of each warp.
 LANES = WARP_PHASES + WARP * BARRIERS
-OWN_WORDS = LANES + WARP * WARP * WARP
+# When each thread last executed a fence.
+FENCES = LANES + WARP * WARP * WARP
+OWN_WORDS = FENCES + WARP * WARP
+
+# The barrier of the grid in the workspace of a cooperative launch: each block adds to it once, behind a barrier of its own.
+GRID_BARRIER_AT = 4
 
 # A row of `shadows`, one for each window: host addresses of its cells and of its map of defined bytes, 0 for none.
 SHADOW_ROW_BYTES = 16

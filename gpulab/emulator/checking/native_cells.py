@@ -23,7 +23,7 @@ from gpulab.emulator.checking.layout import (
     thread_of,
     time_of,
 )
-from gpulab.emulator.checking.native_order import in_this_block
+from gpulab.emulator.checking.native_order import fence_of, in_this_block
 from gpulab.emulator.ir import Builder, IrModule, Value, constant
 from gpulab.emulator.layout import WARP
 
@@ -162,9 +162,11 @@ def judged(b: Builder, context: Value, structure: Value, record: Value, me: Valu
     codes = {name: constant("i64", KINDS[name]) for name in KINDS}
     inside = b.select(one_warp, codes["race in a warp"], codes["race in a block"])
     kind = b.select(here, inside, codes["race between blocks"])
-    # The other's block executed a fence since, and this one has read a flag after that: they may well be ordered.
-    fence = b.load("i64", b.offset(b.call("segment", "ptr", structure, time_of(b, record)), 16))
-    published = b.compare("uge", fence, time_of(b, record))
-    observed = b.compare("ugt", own_word(b, structure, "observed"), fence)
+    # The other executed a fence since, and this block has read a flag after the access: they may well be ordered. An
+    # atomic is a flag itself: of the last block to count, say, that sets the counter back.
+    fence, time = fence_of(b, structure, record, me, here), time_of(b, record)
+    counts = b.and_(b.is_("uge", _strength(b, record), STRONG), b.is_("ne", fence, 0))
+    published = b.or_(b.compare("uge", fence, time), counts)
+    observed = b.compare("ugt", own_word(b, structure, "observed"), time)
     kind = b.select(b.and_(published, observed), codes["ordered by flags"], kind)
     return kind, b.resize(here, "i64")

@@ -3,10 +3,10 @@
 Every access has a time (`layout.time_of`). For each pair of warps of a block a word says until when the accesses of the one
 are before what the other does now; a barrier passes these words on from those that arrive to those that leave. For each
 pair of lanes of a warp there is the same, passed on by warp synchronizations. Between blocks nothing is ordered but by
-`grid_floor`: what is older than it is before everything.
+`grid_floor`: what is older than it is before everything. The barrier of a cooperative grid raises it.
 
 ``check_begin(context)``, ``check_arrive(context, warp, barrier)``, ``check_leave(context, warp, barrier)``,
-``check_warp_sync(context, warp, mask, live)`` and ``check_fence(context)`` are called by compiled kernels; ``ordered`` is for
+``check_warp_sync(context, warp, mask, live)`` and ``check_fence(context, warp, mask)`` are called by compiled kernels; ``ordered`` is for
 `native_shadow`.
 """
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from gpulab.emulator.checking.layout import (
     ARRIVING,
+    FENCES,
     LANES,
     PHASES,
     RELEASED,
@@ -152,13 +153,39 @@ def take_turn(b: Builder, context: Value, structure: Value) -> None:
 
 def _define_fence(module: IrModule) -> None:
     """A fence: what this block did until now may be seen by who reads a flag that it sets from now on."""
-    b = Builder(module, "check_fence", "void", (_CONTEXT,))
+    b = Builder(module, "check_fence", "void", (_CONTEXT, ("warp", "i64"), ("mask", "i32")))
     structure = own(b, b.argument("context", "ptr"))
     last = b.sub(ledger_word(b, structure, "segment_count"), 1)
     place = b.offset(ledger_word(b, structure, "segments", "ptr"), b.mul(last, SEGMENT_BYTES))
-    b.store(tick(b, structure), b.offset(place, 16))
+    now, threads = tick(b, structure), row(b, structure, FENCES, b.argument("warp", "i64"))
+    b.store(now, b.offset(place, 16))
+    b.store(b.select(b.mask_vector(b.argument("mask", "i32")), b.widen(now), _vector(b, threads)), threads)
     b.ret()
     b.finish()
+
+
+def fence_of(b: Builder, structure: Value, record: Value, me: Value, here: Value) -> Value:
+    """When who did the access of a record last executed a fence: its block, or in this one its warp, in this warp itself."""
+    segment = b.call("segment", "ptr", structure, time_of(b, record))
+    fence = b.variable(b.load("i64", b.offset(segment, 16)))
+    theirs, mine = thread_of(b, record), thread_of(b, me)
+    with b.if_(here):
+        threads = row(b, structure, FENCES, b.lshr(theirs, 5))
+        latest = b.reduce("umax", _vector(b, threads))
+        own_fence = b.load("i64", b.offset(threads, b.mul(b.and_(theirs, WARP - 1), 8)))
+        one_warp = b.compare("eq", b.lshr(theirs, 5), b.lshr(mine, 5))
+        b.store(b.select(one_warp, own_fence, latest), fence)
+    return b.load("i64", fence)
+
+
+def arrive_at_grid(b: Builder, structure: Value) -> None:
+    """A block arrives at the barrier of the grid: when all have, all that was done so far is before all that comes."""
+    place = ledger_place(b, structure, "grid_arrivals")
+    count = b.add(b.load("i64", place), 1)
+    every = b.compare("eq", count, ledger_word(b, structure, "grid_blocks"))
+    b.store(b.select(every, constant("i64", 0), count), place)
+    with b.if_(every):
+        b.store(tick(b, structure), ledger_place(b, structure, "grid_floor"))
 
 
 # ---- barriers

@@ -16,7 +16,7 @@ from gpulab.emulator.checking.layout import (
     ledger_word,
     own_word,
 )
-from gpulab.emulator.checking.native_order import take_turn
+from gpulab.emulator.checking.native_order import arrive_at_grid, take_turn
 from gpulab.emulator.checking.native_visit import Visit
 from gpulab.emulator.ir import Builder, IrModule, Value, constant
 from gpulab.emulator.layout import WARP, get
@@ -70,6 +70,11 @@ def _define(module: IrModule, space: str) -> None:
         b.label(good)
         b.store(visit.host, b.offset(hosts, at))
         _look(visit)
+        if space in ("global", "generic"):
+            with b.if_(
+                b.and_(visit.atomic, b.compare("eq", visit.address, ledger_word(b, visit.structure, "grid_barrier")))
+            ):
+                arrive_at_grid(b, visit.structure)
         b.br(done)
         b.label(done)
     b.ret()

@@ -34,7 +34,11 @@ class Visit:
         reads_nothing = b.or_(plain_store, b.is_("ne", b.and_(self.info, NO_READ), 0))
         self.reads = b.not_(reads_nothing)
         strength = b.and_(b.lshr(self.info, STRENGTH_AT), 3)
-        with b.if_(b.and_(self.reads, b.is_("uge", strength, VOLATILE))):
+        # The barrier of the grid orders by itself; to see it is to see no flag.
+        first = b.count_trailing_zeros(b.or_(b.argument("mask", "i32"), constant("i32", 1 << 31)))
+        address = b.load("i64", b.offset(b.argument("addresses", "ptr"), b.mul(b.resize(first, "i64"), 8)))
+        is_flag = b.compare("ne", address, ledger_word(b, self.structure, "grid_barrier"))
+        with b.if_(b.and_(b.and_(self.reads, is_flag), b.is_("uge", strength, VOLATILE))):
             b.store(ledger_word(b, self.structure, "time"), own_place(b, self.structure, "observed"))
         known = b.intrinsic("llvm.umin", self.site, constant("i64", SITES - 1))
         self.who = b.or_(b.shl(strength, STRENGTH_SHIFT), b.shl(known, SITE_SHIFT))

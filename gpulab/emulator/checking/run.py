@@ -15,6 +15,7 @@ from gpulab.emulator.checking.layout import (
     CELL_BYTES,
     ENTRIES,
     ENTRY_WORDS,
+    GRID_BARRIER_AT,
     LEDGER,
     OWN,
     OWN_WORDS,
@@ -95,6 +96,8 @@ class _CheckRun(Run):
             "segments_most": len(self.segments),
             "entries": self.entries.ctypes.data,
             "shadows": self.rows.ctypes.data,
+            "grid_barrier": self.options.workspace and self.options.workspace + GRID_BARRIER_AT,
+            "grid_blocks": self.launch.blocks,
         }.items():
             self.ledger[LEDGER[name]] = value
         super().__post_init__()
