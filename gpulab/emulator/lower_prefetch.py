@@ -41,7 +41,9 @@ def prefetch(state: State, access: Access, kind: str, pointer: Value) -> None:
         ahead = state.b.offset(row_pointer(state, access.address, pointer, row), distance)
         # Of very wide requests the beginning is enough: the processor sees how they go on.
         for start in range(0, min(width * access.size, 2 * LINE_BYTES), _HOST_LINE_BYTES):
-            _ask_for(state, state.b.offset(ahead, start), bool(access.flags & layout.STORE))
+            # Where arrays begin in the middle of a line, the last byte is in the one that nobody has asked for yet.
+            last = min(start + _HOST_LINE_BYTES, width * access.size) - 1
+            _ask_for(state, state.b.offset(ahead, last), bool(access.flags & layout.STORE))
 
 
 def _distance(state: State, pointer: Value) -> Value:
