@@ -132,6 +132,17 @@ class EmulatedDevice(Device):
                 "the GPU. Use a smaller one."
             ) from error
 
+    def to_device(self, array: Any) -> DeviceArray:
+        """A copy of an array, in its memory order; items of a device array that were never stored are so in the copy."""
+        made = super().to_device(array)
+        theirs = _defined(array)
+        if theirs is not None and isinstance(made.buffer, EmulatedBuffer):
+            made.buffer.forget()
+            mine = _defined(made)
+            assert mine is not None
+            mine[...] = theirs
+        return made
+
     def synchronize(self) -> None:
         """Nothing to wait for: a launch is finished when it returns."""
 
@@ -175,6 +186,15 @@ class EmulatedBuffer(Buffer):
         elif self._allocation.defined is not None:
             self._allocation.defined[offset : offset + len(data)] = 1
 
+    def forget(self) -> None:
+        """Take it as memory that was never stored to."""
+        self._allocation.defined = np.zeros(self.nbytes, np.uint8)
+
+    @property
+    def defined(self) -> np.ndarray | None:
+        """For each byte whether it was ever stored, uint8; None if all count as stored."""
+        return self._allocation.defined
+
     def introduce(self, array: DeviceArray, name: str, checked: bool) -> None:
         """A launch gets the array: messages call it by the parameter's name, and what only a plain launch stores is unknown."""
         whole = array.size * array.dtype.itemsize == self.nbytes
@@ -183,6 +203,15 @@ class EmulatedBuffer(Buffer):
         self._allocation.shape = array.shape if whole else (self.nbytes // max(array.dtype.itemsize, 1),)
         if not checked:
             self._allocation.defined = None
+
+
+def _defined(array: Any) -> np.ndarray | None:
+    """For each byte of each item of a device array whether it was ever stored; None if that is not known."""
+    buffer = getattr(array, "buffer", None)
+    if not isinstance(buffer, EmulatedBuffer) or buffer.defined is None or array.size == 0:
+        return None
+    shape, strides = (*array.shape, array.dtype.itemsize), (*array.strides, 1)
+    return np.lib.stride_tricks.as_strided(buffer.defined[array.offset :], shape, strides)
 
 
 class _Binding:

@@ -110,6 +110,7 @@ def test_a_reduction_that_needs_lockstep() -> None:
     assert found == [("warp-sync", second, (0, 0, 0), 8), ("warp-sync", second, (8, 0, 0), 8)]
     assert f"__syncwarp() between line {line('reduction: 16')} and line {second}" in report.faults[0].message
     assert "Read into a variable first, put a __syncwarp()" in report.faults[1].message
+    assert "or let only those lanes do it whose elements no other one reads" in report.faults[1].message
 
 
 def test_device_memory_that_nothing_was_stored_to() -> None:
@@ -123,6 +124,23 @@ def test_device_memory_that_nothing_was_stored_to() -> None:
         54,
     )
     assert check("never_stored", 1, 64, cuda.to_device(floats()), floats()).ok
+
+
+def test_a_profile_checks_what_was_never_stored_to() -> None:
+    x = cuda.device_array(64, np.float32)
+    x[:10] = 1
+    kernel = gpulab.RawKernel.from_file(FILE, "never_stored")
+    checked = gpulab.profile(kernel[1, 64], x, floats(), check=True).check
+    assert checked is not None
+    (fault,) = checked.faults
+    assert (fault.kind, fault.thread, fault.count) == ("uninitialized", (10, 0, 0), 54)
+
+
+def test_a_copy_is_defined_where_its_original_is() -> None:
+    x = cuda.device_array((2, 64), np.float32)
+    x[0, :32] = 1
+    (fault,) = check("never_stored", 1, 64, cuda.to_device(x[0, ::-1]), floats()).faults
+    assert (fault.kind, fault.thread, fault.count) == ("uninitialized", (0, 0, 0), 32)
 
 
 def test_what_a_launch_stored_is_defined() -> None:

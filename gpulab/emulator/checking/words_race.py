@@ -178,8 +178,13 @@ def _remedy(finding: Finding, places: Places, language: str, undefined: set[int]
             f"({atomic}), or split the kernel into two launches.{flag}"
         )
     call = warp_barrier if finding.kind == "race in a warp" else barrier
-    if _one_line(finding, places) and not (places.reaches(*sites) and places.reaches(*sites[::-1])):
-        return f"Read into a variable first, put a {call} behind that, and store on a line of its own."
+    again = places.reaches(*sites, past_barriers=False) and places.reaches(*sites[::-1], past_barriers=False)
+    if _one_line(finding, places) and not again:
+        who = "lanes" if finding.kind == "race in a warp" else "threads"
+        return (
+            f"Read into a variable first, put a {call} behind that, and store on a line of its own; or let only those {who} "
+            f"do it whose elements no other one reads: in a reduction the lower half, if t < step."
+        )
     volatile = any(strengths(places.program)[site] == VOLATILE for site in sites)
     tail = " volatile orders nothing between threads." if volatile else ""
     wider = f" ({barrier} does it as well)" if finding.kind == "race in a warp" else ""
