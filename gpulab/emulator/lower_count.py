@@ -37,6 +37,8 @@ def count_request(state: State, access: Access) -> None:
             _count_contiguous(state, access, address, counters)
         elif access.space == "global" and _dense_bytes(state, access, address):
             _count_dense(state, access, address, counters)
+        elif access.space == "global" and _is_two_rows(state, access, address):
+            _count_two_rows(state, access, address, counters)
         else:
             _count_by_memo(state, access, address, counters)
     else:
@@ -95,15 +97,15 @@ def _count_shared(state: State, access: Access, address: Affine, counters: Value
         if _never_conflicts(state, address, access.size):
             _count_word(state, counters, word)
         else:
-            _count_words(state, counters, constants("i64", _full_cost(state, access, address, 0, 0)))
+            _count_words(state, counters, constants("i64", _full_cost(state, access, address.strides, 0, 0)))
 
     _unless(state, _is_full(state, access), count, lambda: _count_affine(state, access, address, counters))
 
 
-def _full_cost(state: State, access: Access, address: Affine, sectors: int, lines: int) -> list[int]:
+def _full_cost(state: State, access: Access, strides: tuple[int, int], sectors: int, lines: int) -> list[int]:
     """What a request of a full warp adds to the counters, in the order of `native_touch.WORDS`."""
     lanes, width = np.arange(layout.WARP), state.plan.block_shape.width
-    first, second = address.strides
+    first, second = strides
     offsets = lanes % width * first + lanes // width * second
     ideal = sectors_ideal(layout.WARP, access.size) if sectors else 0
     passes = wavefronts(offsets, lanes, access.size), wavefronts_ideal(lanes, access.size)
@@ -182,7 +184,7 @@ def _dense_bytes(state: State, access: Access, address: Affine) -> int:
 def _count_dense(state: State, access: Access, address: Affine, counters: Value) -> None:
     b, length = state.b, _dense_bytes(state, access, address)
     sectors = max(length // SECTOR_BYTES, 1)
-    words = constants("i64", _full_cost(state, access, address, sectors, 1))
+    words = constants("i64", _full_cost(state, access, address.strides, sectors, 1))
 
     def count() -> None:
         _touch_in_line(state, access, address.base, sectors, counters)
@@ -202,6 +204,36 @@ def _counters(state: State, access: Access) -> Value:
     """The raw counters of an access."""
     row = state.index if access.row is None else access.row
     return state.b.offset(state.constant_get("memory_counters", "ptr"), native_touch.WORD_BYTES * row)
+
+
+def _is_two_rows(state: State, access: Access, address: Affine) -> bool:
+    """Whether the lanes are two rows of neighbors that fill half a line or a whole one."""
+    width = state.plan.block_shape.width
+    length = width * access.size
+    return 2 * width == layout.WARP and address.strides[0] == access.size and length in (LINE_BYTES // 2, LINE_BYTES)
+
+
+def _count_two_rows(state: State, access: Access, address: Affine, counters: Value) -> None:
+    """Rows that are aligned to their length, in two lines with places of their own in the L1."""
+    b, length, second = state.b, state.plan.block_shape.width * access.size, address.strides[1]
+    stride = constant("i64", second) if isinstance(second, int) else second
+    rows, sectors = (address.base, b.add(address.base, stride)), length // SECTOR_BYTES
+    # Which banks the second row is in, seen from the first.
+    same, other = (
+        constants("i64", _full_cost(state, access, (access.size, LINE_BYTES + shift), 2 * sectors, 2))
+        for shift in (0, LINE_BYTES // 2)
+    )
+
+    def count() -> None:
+        for row in rows:
+            _touch_in_line(state, access, row, sectors, counters)
+        is_same = b.is_("eq", b.and_(stride, LINE_BYTES - 1), 0)
+        _count_words(state, counters, b.select(is_same, same, other))
+
+    lines = [b.and_(native_touch.l1_place(b, b.lshr(row, 5)), -LINE_BYTES) for row in rows]
+    aligned = b.is_("eq", b.and_(b.or_(address.base, stride), length - 1), 0)
+    usual = b.and_(b.and_(aligned, b.compare("ne", *lines)), _is_full(state, access))
+    _unless(state, usual, count, lambda: _count_affine(state, access, address, counters))
 
 
 def _count_affine(state: State, access: Access, address: Affine, counters: Value, lanes: int = 0) -> None:

@@ -252,12 +252,16 @@ def _mark_line(b: Builder, context: Value, first: Value, wanted: Value, name: st
     """Mark sectors of a line, given as by `_spread`. Each is written alone: other OS threads may write to the others."""
     origin = map_origin(b, context, b.shl(first, 5), constant("i64", row_place(name)))
     place = b.cast("inttoptr", b.add(origin, first), "ptr")
-    whole, partial, done = b.fresh("whole"), b.fresh("partial"), b.fresh("marked")
-    b.cond(b.is_("eq", wanted, 0x1111), whole, partial)
-    b.label(whole)
-    b.store(constant("i32", 0x01010101), place, align=1)
-    b.br(done)
-    b.label(partial)
+    done = b.fresh("marked")
+    for element, ones, start, bits in (
+        ("i32", 0x01010101, 0, 0x1111),
+        ("i16", 0x0101, 0, 0x11),
+        ("i16", 0x0101, 2, 0x1100),
+    ):
+        with b.if_(b.is_("eq", wanted, bits)):
+            b.store(constant(element, ones), b.offset(place, start), align=1)
+            b.br(done)
+            b.label(b.fresh("dead"))
     with b.bits(wanted) as bit:
         b.store(constant("i8", 1), b.offset(place, b.lshr(b.resize(bit, "i64"), 2)))
     b.br(done)
