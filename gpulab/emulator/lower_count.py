@@ -163,7 +163,8 @@ def _touch_in_line(state: State, access: Access, base: Value, sectors: int, coun
         misses = b.call("touch_line", "i64", state.context, b.lshr(first, 2), wanted, access.info(state.index))
         native_touch.increment(b, b.offset(counters, 8 * native_touch.MISSES), misses)
 
-    if access.flags:
+    # What runs once for each warp seldom hits.
+    if access.flags or not state.program.graph.in_loop(state.block.rank):
         touch()
         return
     with b.if_(b.not_(native_touch.l1_line_hit(b, *_tag(state, first), sectors))):

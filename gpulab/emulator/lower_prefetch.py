@@ -30,7 +30,7 @@ def prefetch(state: State, access: Access, kind: str, pointer: Value) -> None:
     pointer : Value
         Host address of lane 0.
     """
-    in_loop = any(state.block.rank in loop.members for loop in state.program.graph.loops)
+    in_loop = state.program.graph.in_loop(state.block.rank)
     if access.space != "global" or kind not in ("contiguous", "rows") or in_loop:
         return
     assert isinstance(access.address, Affine)

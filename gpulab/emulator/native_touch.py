@@ -221,23 +221,37 @@ def _define_touch_line(module: IrModule) -> None:
     entries = 4 * L1_WAYS
     held = b.load("i64", ways, entries, align=32)
     tags = _line_tags(b, l1_tag(b, context, first))
+    order = [entries + index if index % L1_WAYS == 0 else index - 1 for index in range(entries)]
+    moved = b.shuffle(held, tags, order)
     # From here on one bit for each way of each set, of four the lowest for a set.
     equal = b.resize(_equal_entries(b, held, tags), "i32")
+    with b.if_(b.and_(b.is_("eq", equal, 0), b.is_("eq", wanted, 0b1111))):
+        b.store(moved, ways, align=32)
+        _note_losses(b, context, held, None)
+        _mark_line(b, context, first, constant("i32", 0x1111), "read")
+        b.ret(constant("i64", 4))
+        b.label(b.fresh("dead"))
     for distance in (1, 2):
         equal = b.or_(equal, b.lshr(equal, distance))
     missing = b.and_(_spread(b, wanted), b.not_(equal))
     with b.if_(b.is_("ne", missing, 0)):
         replaced = b.resize(b.mul(missing, (1 << L1_WAYS) - 1), f"i{entries}")
         replaced = b.assign("i1", entries, f"bitcast {replaced.ir} to <{entries} x i1>")
-        order = [entries + index if index % L1_WAYS == 0 else index - 1 for index in range(entries)]
-        b.store(b.select(replaced, b.shuffle(held, tags, order), held), ways, align=32)
-        leaving = b.and_(replaced, constants("i1", [index % L1_WAYS == L1_WAYS - 1 for index in range(entries)]))
-        lost = b.and_(leaving, b.compare("eq", b.lshr(held, EPOCH_SHIFT), b.widen(get(b, context, "epoch"), entries)))
-        with b.if_(b.is_("ne", b.assign(f"i{entries}", 1, f"bitcast {lost.ir} to i{entries}"), 0)):
-            advance_versions(b, context)
+        b.store(b.select(replaced, moved, held), ways, align=32)
+        _note_losses(b, context, held, replaced)
         _mark_line(b, context, first, missing, "read")
     b.ret(b.resize(b.popcount(missing), "i64"))
     b.finish()
+
+
+def _note_losses(b: Builder, context: Value, held: Value, replaced: Value | None) -> None:
+    """Note that sectors left if the oldest entry of a set (of those in `replaced`) was of this block."""
+    leaving = constants("i1", [index % L1_WAYS == L1_WAYS - 1 for index in range(held.lanes)])
+    leaving = leaving if replaced is None else b.and_(replaced, leaving)
+    epoch = b.widen(get(b, context, "epoch"), held.lanes)
+    lost = b.and_(leaving, b.compare("eq", b.lshr(held, EPOCH_SHIFT), epoch))
+    with b.if_(b.is_("ne", b.assign(f"i{held.lanes}", 1, f"bitcast {lost.ir} to i{held.lanes}"), 0)):
+        advance_versions(b, context)
 
 
 def _spread(b: Builder, sectors: Value) -> Value:

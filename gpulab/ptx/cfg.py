@@ -68,6 +68,10 @@ class FlowGraph:
     blocks: tuple[Block, ...]
     loops: tuple[Loop, ...] = ()
 
+    def in_loop(self, rank: int) -> bool:
+        """Whether a block belongs to a loop."""
+        return any(rank in loop.members for loop in self.loops)
+
 
 def flow(function: Function, forms: Sequence[Form] | None = None) -> FlowGraph:
     """Build the flow graph of a function whose calls are inlined and which ends in a jump or a `ret`.

@@ -114,3 +114,9 @@ extern "C" __global__ void sign_bits(unsigned *out, int origin) {
     int x = threadIdx.x - origin;
     out[threadIdx.x] = (x & 0x80000000u) >> 5 | (x >> 31 & 7);
 }
+
+extern "C" __global__ void copy_rows(const float *a, float *b, const double *c, double *d, int pitch) {
+    int i = blockIdx.x * blockDim.x + threadIdx.y * pitch + threadIdx.x;
+    b[i] = a[i] - a[i + 16 * pitch / 4];
+    d[i] = c[i] - c[i + 16];
+}

@@ -63,6 +63,15 @@ CASES = {
     "histogram": ("histogram", [_integers(1000, 300), _zeros(64, np.int32), 300], 3, 128),
     "iterate": ("iterate", [_zeros(600, np.int32), 30, 20], (2, 2), (16, 16)),
     "stencil": ("stencil", [_floats(100), _zeros(100), 100], 2, 64),
+    **{
+        f"copy_rows, {pitch} apart": (
+            "copy_rows",
+            [_floats(900), _zeros(900), np.arange(900.0), np.zeros(900), pitch],
+            2,
+            (16, 8),
+        )
+        for pitch in (16, 20, 32, 48, 64)
+    },
     "choose": ("choose", [_integers(100, 128), _zeros(128, np.int32)], 2, 64),
     "sign_bits, all negative": ("sign_bits", [_zeros(64, np.uint32), 100], 1, 64),
     "sign_bits, both in one warp": ("sign_bits", [_zeros(64, np.uint32), 40], 1, 64),
