@@ -7,6 +7,7 @@ follows from the block: 32, or 16, 8, 4, 2 for blocks that are so wide in x.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 DYNAMIC = "dynamic"
@@ -24,6 +25,7 @@ class BlockShape:
     tid: tuple[Shape, Shape, Shape]
 
     @classmethod
+    @functools.lru_cache(maxsize=256)
     def of(cls, block: tuple[int, int, int]) -> BlockShape:
         """The block shape of a block of so many threads in x, y, z."""
         x, y, z = block

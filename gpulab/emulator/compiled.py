@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 import threading
 import time
@@ -26,11 +27,10 @@ from gpulab.emulator.callback import Callback
 from gpulab.emulator.compiled_counters import counters_of
 from gpulab.emulator.compiled_errors import error_of
 from gpulab.emulator.layout import FAULT_CODES, SLOTS
-from gpulab.emulator.meeting import stuck_kind
 from gpulab.emulator.memory import Memory
 from gpulab.emulator.program import Program, RunOptions
 from gpulab.emulator.touched import Touched
-from gpulab.emulator.variants import Variant, frame_bytes, variant
+from gpulab.emulator.variants import Variant, variant
 from gpulab.errors import GpulabError
 from gpulab.launch import LaunchConfig
 
@@ -108,7 +108,7 @@ def aligned(nbytes: int) -> np.ndarray:
 
 def _carve(sizes: dict[str, int]) -> tuple[dict[str, np.ndarray], dict[str, int]]:
     """Zeroed bytes of each size, in one piece of memory, and their addresses, which are multiples of 64."""
-    ends = np.cumsum([-(-size // 64) * 64 for size in sizes.values()]).tolist()
+    ends = list(itertools.accumulate(-(-size // 64) * 64 for size in sizes.values()))
     whole = aligned(ends[-1])
     origin = whole.ctypes.data
     starts = dict(zip(sizes, [0, *ends], strict=False))
@@ -178,9 +178,6 @@ class Run:
         self.parameter_buffer = np.frombuffer(self.parameters + bytes(16), np.uint8).copy()
         self.symbol_table = np.array([self.symbols[name] for name in sorted(self.symbols)] or [0], np.int64)
         self.touched = self._touched() if self.options.count else None
-        forms = [self.program.forms[block.start] for block in self.program.graph.blocks]
-        starts = [block.start for block in self.program.graph.blocks]
-        self.block_table = np.array([starts, [FAULT_CODES[stuck_kind(form)] for form in forms]], np.int64).T.copy()
         count = thread_count(self.options, self.block_count, self.program.order_sensitive)
         self.calls = Callback(self.program, self.memory)
         self.threads = [self._thread(count) for _ in range(count)]
@@ -196,13 +193,13 @@ class Run:
     def _thread(self, thread_count: int) -> OsThread:
         program, launch = self.program, self.launch
         instructions, warps = len(program.forms), launch.warps_per_block
-        shared_bytes = shared_memory_bytes(program, launch)
+        shared_bytes, shared_words = shared_memory_bytes(program, launch), self.shared_words.ctypes.data
         counted = 1 if self.options.count else 0
         buffers, addresses = _carve(
             {
                 "shared": shared_bytes,
                 "local": program.local_bytes * warps * layout.WARP + 32,
-                "frames": frame_bytes(program) * warps,
+                "frames": self.code.frame_bytes * warps,
                 "block_counters": 16 * len(program.graph.blocks),
                 "memory_counters": native_touch.WORD_BYTES * (instructions + len(program.copies)),
                 "branch_counters": 16 * instructions,
@@ -227,21 +224,21 @@ class Run:
             "local_bytes": program.local_bytes,
             "local_fixed": program.local_fixed_bytes,
             "local_used": program.local_fixed_bytes,
-            "stop": self.shared_words.ctypes.data,
-            "next": self.shared_words.ctypes.data + 8,
-            "fault_limit": self.shared_words.ctypes.data + 16,
+            "stop": shared_words,
+            "next": shared_words + 8,
+            "fault_limit": shared_words + 16,
             "blocks": 0 if self.blocks is None else self.blocks.ctypes.data,
             "block_count": self.block_count,
             # One at a time where blocks may have to be begun beside each other.
             "turns": 1
             if self.in_flight > 1
             else max(1, min(_MOST_TURNS, self.block_count // (_SHARES * thread_count))),
-            "frame_bytes": frame_bytes(program),
+            "frame_bytes": self.code.frame_bytes,
             "frame_clear": layout.FRAME_AT,
             "fast": self.code.address,
             "passes": self.program.passes.ctypes.data if self.code.kind.general else 0,
             "flow_blocks": len(program.graph.blocks),
-            "block_table": self.block_table.ctypes.data,
+            "block_table": self.code.block_table.ctypes.data,
             "print": self.calls.address,
             "workspace": self.options.workspace,
             "fault_instruction": -1,  # a launch that is stopped between two blocks is nowhere

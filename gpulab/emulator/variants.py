@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import weakref
 from dataclasses import dataclass, field
 
-from gpulab.emulator import jit, native
+import numpy as np
+
+from gpulab.emulator import jit, layout, native
 from gpulab.emulator.block_shape import BlockShape
 from gpulab.emulator.checking.native import helpers as check_helpers
 from gpulab.emulator.layout import register_offset
 from gpulab.emulator.lower_values import register_slots
+from gpulab.emulator.meeting import stuck_kind
 from gpulab.emulator.program import Program
 
 # Above so many instructions the optimizer costs more than it ever wins.
@@ -50,6 +54,18 @@ class Variant:
     spent: float = 0.0
     _general: jit.Code | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @functools.cached_property
+    def frame_bytes(self) -> int:
+        """Size of a warp's frame."""
+        return frame_bytes(self.program)
+
+    @functools.cached_property
+    def block_table(self) -> np.ndarray:
+        """First instruction of each basic block, and the fault of lanes that are stuck there: shape (blocks, 2), int64."""
+        starts = [block.start for block in self.program.graph.blocks]
+        faults = [layout.FAULT_CODES[stuck_kind(self.program.forms[start])] for start in starts]
+        return np.array([starts, faults], np.int64).T.copy()
 
     @property
     def address(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
@@ -70,6 +71,7 @@ class ParameterType:
         return dtype_name(self.dtype) + ("*" if self.kind == "pointer" else "")
 
 
+@functools.lru_cache(maxsize=256)
 def dtype_name(dtype: np.dtype | None) -> str:
     """How messages call a dtype: ``float32``, or ``record`` with its fields for a structured one."""
     if dtype is None:
