@@ -57,7 +57,8 @@ def _strings(section: str) -> list[tuple[str, str]]:
     """Labels of a `.debug_str` section with their zero-terminated strings."""
     found = []
     for label, data in _STRING.findall(section):
-        values = bytes(int(value) for value in re.findall(r"\d+", data.replace(".b8", "")))
+        # Of a constant that is too large for its type the low bits count.
+        values = bytes(int(value) & 0xFF for value in re.findall(r"\d+", data.replace(".b8", "")))
         found.append((label, values.split(b"\0")[0].decode("utf-8", "replace")))
     return found
 

@@ -43,6 +43,11 @@ L:  ld.global.u32 %r3, [%rd1]; add.u32 %r4, %r3, %r2; st.global.u32 [%rd1], %r4;
     assert found.tolist() == list(range(32))
 
 
+def test_a_name_in_debug_information_that_is_no_text() -> None:
+    section = "\n.section .debug_str\n{\n$L__info_string0:\n.b8 1077\n.b8 2147483648\n.b8 0\n}\n"
+    assert parse(kernel("u64 a", "") + section).entries == ("k",)
+
+
 def test_a_parameter_without_a_type() -> None:
     text = HEADER + ".visible .entry k(.param .u64\u00e9 a) { ret; }"
     with pytest.raises(CompileError, match=r"Expected a parameter like '\.param \.u64 name'"):
