@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpulab.emulator import layout
-from gpulab.emulator.deadlock import Standing, deadlock
+from gpulab.emulator.deadlock import Standing, deadlock, who_waits
 from gpulab.emulator.faults import make_fault, memory_fault, time_limit_error
 from gpulab.emulator.layout import DISPATCH, FAULT_KINDS
 from gpulab.errors import KernelFault
@@ -29,8 +29,18 @@ def error_of(run: Run, timed_out: bool) -> BaseException | None:
     if timed_out and stopped:
         first = max(stopped, key=lambda context: context.word("fault_instruction") >= 0)
         where = first.word("fault_instruction"), first.word("fault_block"), first.word("fault_warp")
-        return time_limit_error(run.program, run.launch, run.options.time_limit_s, *where)
+        others = who_waits(run.program, run.launch, list(_waiting_beside(run, *where[1:])))
+        return time_limit_error(run.program, run.launch, run.options.time_limit_s, *where, others)
     return None
+
+
+def _waiting_beside(run: Run, block: int, warp: int) -> Iterator[Standing]:
+    """The warps that had returned to wait when the launch was stopped, but for one."""
+    for context in run.contexts:
+        if context.word("in_block"):
+            for standing in _standings(run, context):
+                if (standing.block, standing.warp) != (block, warp):
+                    yield standing
 
 
 def fault_of(run: Run, context: OsThread) -> KernelFault:
@@ -66,7 +76,8 @@ def _standings(run: Run, context: OsThread) -> Iterator[Standing]:
     block, blocks = context.word("block"), run.program.graph.blocks
     frames = context.buffers["frames"].view(np.int64).reshape(run.launch.warps_per_block, -1)
     for warp, frame in enumerate(frames):
-        if frame[layout.FRAME["status"]] == layout.FINISHED:
+        begun = frame[layout.FRAME["resume"]].astype(np.int32) != 0
+        if frame[layout.FRAME["status"]] == layout.FINISHED or not begun:
             continue
         for rank, at_barrier in _places(run, frame):
             barrier = _barrier(context, frames, int(frame[layout.FRAME["barrier"]])) if at_barrier else None

@@ -54,13 +54,18 @@ def deadlock(program: Program, launch: LaunchConfig, standings: Sequence[Standin
         Blocks that have not been begun.
     """
     first = standings[0]
-    lines = list(_lines(program, launch, standings))
-    more = f"; and more at {len(lines) - _MOST_LINES} other places" if len(lines) > _MOST_LINES else ""
     advice = _BARRIER_ADVICE if all(each.barrier for each in standings) else _LOOP_ADVICE
     if not_begun and advice is _LOOP_ADVICE:
         advice = f"{_GRID_ADVICE.format(not_begun)} {advice}"
-    message = f"no warp can go on. Waiting: {'; '.join(lines[:_MOST_LINES])}{more}. {advice}"
+    message = f"no warp can go on. Waiting: {who_waits(program, launch, standings)}. {advice}"
     return make_fault(program, launch, "deadlock", first.instruction, first.block, None, message)
+
+
+def who_waits(program: Program, launch: LaunchConfig, standings: Sequence[Standing]) -> str:
+    """Where warps wait, those at one place together."""
+    lines = list(_lines(program, launch, standings))
+    more = f"; and more at {len(lines) - _MOST_LINES} other places" if len(lines) > _MOST_LINES else ""
+    return "; ".join(lines[:_MOST_LINES]) + more
 
 
 def _lines(program: Program, launch: LaunchConfig, standings: Sequence[Standing]) -> Iterator[str]:
@@ -71,7 +76,7 @@ def _lines(program: Program, launch: LaunchConfig, standings: Sequence[Standing]
     for (instruction, reason), found in places.items():
         blocks = sorted({each.block for each in found})
         warps = _numbers(sorted({each.warp for each in found if each.block == blocks[0]}))
-        others = f" and {len(blocks) - 1} more blocks" if len(blocks) > 1 else ""
+        others = f" and {len(blocks) - 1} more block{'s' * (len(blocks) > 2)}" if len(blocks) > 1 else ""
         who = f"{warps} of block {position(blocks[0], launch.grid)}{others}"
         yield f"{who} at {place(program, instruction)} ({reason})"
 

@@ -66,7 +66,7 @@ def make_fault(
         What happened; the standing advice of the kind by default.
     """
     source = program.function.instructions[instruction]
-    location = source.location
+    location = source.location and source.location.own
     at_block = position(block, launch.grid)
     at_thread = None if thread is None else position(thread, launch.block)
     where = place(program, instruction)
@@ -98,17 +98,18 @@ def kernel_name(program: Program) -> str:
 
 
 def time_limit_error(
-    program: Program, launch: LaunchConfig, limit_s: float, instruction: int, block: int, warp: int
+    program: Program, launch: LaunchConfig, limit_s: float, instruction: int, block: int, warp: int, others: str = ""
 ) -> TimeLimitError:
     """Make the error for a launch that ran longer than `limit_s` seconds.
 
-    `instruction` is where one of its warps was then, -1 if that is not known.
+    `instruction` is where one of its warps was then, -1 if that is not known; `others` says where others waited.
     """
     where = ""
     if instruction >= 0:
         where = f" at {place(program, instruction)} (block {position(block, launch.grid)}, warp {warp})"
+    waiting = f" Meanwhile waited: {others}." if others else ""
     return TimeLimitError(
-        f"The kernel {kernel_name(program)} did not end within {limit_s:g} s and was stopped{where}. Look for a loop "
+        f"The kernel {kernel_name(program)} did not end within {limit_s:g} s and was stopped{where}.{waiting} Look for a loop "
         f"that never ends; if it only needs longer, raise the time limit or launch fewer blocks."
     )
 
@@ -118,7 +119,8 @@ def place(program: Program, instruction: int) -> str:
     source = program.function.instructions[instruction]
     if source.location is None:
         return f"PTX line {source.span.line}"
-    return f"{shown_file(source.location.file)}, line {source.location.line}"
+    location = source.location.own
+    return f"{shown_file(location.file)}, line {location.line}"
 
 
 def memory_fault(

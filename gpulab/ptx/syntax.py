@@ -6,8 +6,11 @@ spelling (registers with the `%`). Types and modifiers stand without their dot: 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+
+_INSTALLED = re.compile(r"[/\\](site|dist)-packages[/\\]|^/usr/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,14 @@ class Location:
     column: int = 0
     function: str | None = None
     inlined_at: Location | None = None
+
+    @property
+    def own(self) -> Location:
+        """The innermost place of the inline chain that is not in an installed package, such as CUDA's headers."""
+        place: Location | None = self
+        while place is not None and _INSTALLED.search(place.file):
+            place = place.inlined_at
+        return place or self
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from ptx_harness import HEADER, run
 
-from gpulab.errors import KernelFault
+import gpulab
+from gpulab.errors import KernelFault, TimeLimitError
 
 LINES = """
 .visible .entry {name}(.param .u64 a)
@@ -57,3 +58,23 @@ def test_a_fault_names_kernel_line_block_thread_and_array(engine: str, mangled: 
         "Guard",
     ):
         assert words in fault.message
+
+
+def test_a_fault_in_a_header_is_told_where_the_reader_called_it() -> None:
+    source = '#include <cuda/atomic>\nextern "C" __global__ void k(int* x) {\n  cuda::atomic_ref<int> a(x[1 << 20]);\n  a.fetch_add(1);\n}'
+    with pytest.raises(KernelFault, match=r"at k\.cu, line 4") as caught:
+        gpulab.RawKernel(source, "k")[1, 1](np.zeros(4, np.int32))
+    assert (caught.value.fault.file, caught.value.fault.line) == ("k.cu", 4)
+
+
+def test_a_stopped_launch_says_where_the_other_warps_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPULAB_TIME_LIMIT_S", "0.5")
+    gpulab.use("A100")
+    source = """extern "C" __global__ void k(volatile int* flag, int* out) {
+  if (threadIdx.x < 32) { int n = 0; while (flag[0] == 0) n++; out[0] = n; }
+  __syncthreads();
+}"""
+    with pytest.raises(
+        TimeLimitError, match=r"k\.cu, line 2 .*warps 1-2 of block .* at k\.cu, line 3 \(barrier 0, 64 of all"
+    ):
+        gpulab.RawKernel(source, "k")[1, 96](np.zeros(1, np.int32), np.zeros(1, np.int32))
