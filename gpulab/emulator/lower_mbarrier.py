@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpulab.emulator import layout as places
 from gpulab.emulator import mbarrier as layout
+from gpulab.emulator.checking import hooks
 from gpulab.emulator.ir import Value, constant
 from gpulab.emulator.lower_access import Access, resolve
 from gpulab.emulator.lower_control import fault_if
@@ -63,6 +64,9 @@ def _change(state: State, access: Access, kept: list[Value]) -> None:
         arrivals, transactions = (b.resize(b.load("i32", b.offset(each, b.mul(wide, 4))), "i64") for each in kept)
         after, wrong = _changed(state, word, arrivals, transactions)
         fault_if(state, wrong, "barrier/mbarrier", b.shl(constant("i32", 1), lane))
+        if form.mode in layout.ARRIVALS or form.opcode == "cp":
+            flipped = b.compare("ne", b.lshr(after, layout.PHASE_AT), b.lshr(word, layout.PHASE_AT))
+            hooks.meet(state, wide, flipped)
         b.store(after, host)
         b.store(word, b.offset(results, b.mul(wide, 8)))
     if form.mode in layout.ARRIVALS:
@@ -129,5 +133,6 @@ def _wait(state: State, access: Access, given: Value) -> None:
         else:
             waited = b.lshr(b.load("i64", b.offset(given, b.mul(wide, 8))), layout.PHASE_AT)
         differs = b.compare("ne", b.lshr(word, layout.PHASE_AT), waited)
+        hooks.met(state, wide, differs)
         b.store(b.or_(b.load("i32", complete), b.select(differs, bit, constant("i32", 0))), complete)
     state.write(state.instruction.operands[0], b.mask_vector(b.load("i32", complete)), "pred")

@@ -135,3 +135,10 @@ extern "C" __global__ void lock_without_fence(int* lock, int* value) {
         atomicExch(lock, 0);
     }
 }
+
+extern "C" __global__ void wide(const float4* x, float4* y) {
+    __shared__ float4 s[64];
+    int t = threadIdx.x;
+    s[t] = x[t];  // wide: store
+    y[t] = s[63 - t];  // wide: load
+}

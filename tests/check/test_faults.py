@@ -53,6 +53,8 @@ CASES = (
     # for all that the code orders.
     Case("no_barrier", 1, 64, (floats(), floats()), "race", "no_barrier: store", (0, 32), 32,
          ("shared array tile, element 32", "thread 31", "__syncthreads() between line {no_barrier: store} and line {no_barrier: load}")),
+    Case("wide", 1, 64, (floats(256), floats(256)), "race", "wide: store", (0, 32), 32,
+         ("thread 31", "__syncthreads() between line {wide: store} and line {wide: load}")),
     # Behind the barrier warp 0 goes round and stores its half again, before warp 1 has read it.
     Case("loop_without_second_barrier", 1, 64, (floats(192), floats(), np.int32(3)), "race", "loop: load", (0, 32), 32,
          ("element 31", "after line {loop: load}, before the loop comes to line {loop: store} again")),

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from gpulab.emulator import layout
 from gpulab.emulator.checking.arithmetic import Indices, indices
-from gpulab.emulator.checking.layout import NO_READ, STRENGTH_AT, own, own_word
-from gpulab.emulator.checking.strength import is_fence, strengths
+from gpulab.emulator.checking.layout import NO_FLAG, NO_READ, STRENGTH_AT, own, own_word
+from gpulab.emulator.checking.strength import is_barrier_in_memory, is_fence, strengths
 from gpulab.emulator.ir import Value, bits_of, constant
 from gpulab.ptx.syntax import Immediate
 
@@ -55,8 +55,42 @@ def before(state: State) -> None:
         return
     if is_fence(state.program, state.index):
         state.b.call("check_fence", None, state.context, _warp(state), state.on())
+    if state.form.opcode == "cp" and not state.form.is_copy:
+        _follow_copies(state)
     if state.index in _facts(state).indices.arithmetic:
         _watch_overflow(state)
+
+
+def _follow_copies(state: State) -> None:
+    """Copies are grouped, or waited for; what is told to a barrier in memory is done for those that pass it."""
+    b, mode, on = state.b, state.form.mode, state.on()
+    if mode == "commit_group":
+        b.call("check_group", None, state.context, _warp(state), on)
+        return
+    pending = -1
+    if mode == "wait_group":
+        (given,) = state.instruction.operands
+        assert isinstance(given, Immediate)
+        pending = int(given.value)
+    b.call("check_copied", None, state.context, _warp(state), on, constant("i64", pending))
+
+
+def meet(state: State, lane: Value, completes: Value) -> None:
+    """A lane arrives at a barrier in memory."""
+    if state.check:
+        b = state.b
+        b.call("check_meet", None, state.context, _warp(state), _address(state, lane), b.cast("zext", completes, "i32"))
+
+
+def met(state: State, lane: Value, complete: Value) -> None:
+    """A lane sees whether a phase of a barrier in memory is complete."""
+    if state.check:
+        with state.b.if_(complete):
+            state.b.call("check_met", None, state.context, _warp(state), _address(state, lane))
+
+
+def _address(state: State, lane: Value) -> Value:
+    return state.b.load("i64", state.b.offset(state.buffers["addresses"], state.b.mul(lane, 8)))
 
 
 def access(state: State, space: str, what: Access, stored: list[Value] | None) -> None:
@@ -65,6 +99,8 @@ def access(state: State, space: str, what: Access, stored: list[Value] | None) -
     flags = facts.strengths[state.index] << STRENGTH_AT
     if state.form.operation == "exch" or (state.form.opcode, state.form.mode) == ("mbarrier", "init"):
         flags |= NO_READ
+    if is_barrier_in_memory(state.form):
+        flags |= NO_FLAG
     info = b.or_(what.info(state.index), flags)
     _report_overflows(state, what.on)
     values = constant("ptr", 0)

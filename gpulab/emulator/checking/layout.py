@@ -21,8 +21,10 @@ MARKED = 3  # of a reader: an atomic that another one followed unordered
 WRITER, READER, OTHER_READER, CELL_BYTES = 0, 8, 16, 24
 
 # Bits of the `info` word of an access, beside those of `emulator.layout`: strength, and that an atomic reads nothing.
-STRENGTH_AT = 12
-NO_READ = 1 << 14
+STRENGTH_AT = 16
+NO_READ = 1 << 18
+# Of a barrier in shared memory: it orders by itself, so that to see it is to see no flag.
+NO_FLAG = 1 << 19
 
 _LEDGER = (
     "time", "grid_floor", "running", "segment_start", "segments", "segment_count", "segments_most",
@@ -33,7 +35,7 @@ LEDGER = {name: index for index, name in enumerate(_LEDGER)}
 
 _OWN = (
     "ledger", "block_run", "begin", "floor", "observed", "shared_cells", "shared_shift", "global_shift",
-    "local_map", "local_map_bytes", "overflows", "overflow_stride", "nowhere",
+    "local_map", "local_map_bytes", "overflows", "overflow_stride", "nowhere", "copies", "copy_sites",
 )  # fmt: skip
 OWN = {name: index for index, name in enumerate(_OWN)}
 """What belongs to one block in flight, in 64-bit words; the arrays below follow."""
@@ -48,7 +50,18 @@ WARP_PHASES = PHASES + BARRIERS
 LANES = WARP_PHASES + WARP * BARRIERS
 # When each thread last executed a fence.
 FENCES = LANES + WARP * WARP * WARP
-OWN_WORDS = FENCES + WARP * WARP
+# Barriers in shared memory, by a few bits of their addresses: what is known to those that arrive, and to those that pass.
+MEETINGS = FENCES + WARP * WARP
+MEETING_SLOTS = 64
+OWN_WORDS = MEETINGS + 2 * MEETING_SLOTS * WARP
+
+# What is known of the asynchronous copies of one thread: the last groups, and the last waits: for what until when, and when.
+COPY_KEPT = 8
+GROUPS, WAITS = 0, 1
+GROUP_ENDS = 2
+WAITED_FOR = GROUP_ENDS + COPY_KEPT
+WAITED_AT = WAITED_FOR + COPY_KEPT
+COPY_WORDS = WAITED_AT + COPY_KEPT
 
 # The barrier of the grid in the workspace of a cooperative launch: each block adds to it once, behind a barrier of its own.
 GRID_BARRIER_AT = 4

@@ -15,10 +15,15 @@ def helpers() -> jit.Code:
 
 def _make() -> jit.Source:
     # Loaded only where something must be compiled.
-    from gpulab.emulator.checking import native_order, native_shadow, native_table
+    from gpulab.emulator.checking import native_copies, native_order, native_shadow, native_table
     from gpulab.emulator.ir import IrModule
 
     module = IrModule()
     native_table.define(module)
-    exports = native_order.define(module) + native_shadow.define(module) + native_table.define_overflow(module)
+    exports = (
+        native_copies.define(module)
+        + native_order.define(module)
+        + native_shadow.define(module)
+        + native_table.define_overflow(module)
+    )
     return jit.Source(module.text(), exports)

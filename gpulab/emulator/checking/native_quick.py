@@ -37,7 +37,8 @@ def settle(visit: Visit) -> Value:
     addresses = b.load("i64", b.argument("addresses", "ptr"), WARP)
     begin, floor = own_word(b, visit.structure, "begin"), own_word(b, visit.structure, "floor")
     together = b.compare("eq", begin, ledger_word(b, visit.structure, "segment_start"))
-    b.go_if(b.or_(visit.atomic, b.not_(together)), done)
+    copies = b.is_("ne", own_word(b, visit.structure, "copies"), 0)
+    b.go_if(b.or_(b.or_(visit.atomic, copies), b.not_(together)), done)
     after = b.shuffle(addresses, addresses, [*range(1, WARP), WARP - 1])
     rising = b.or_(b.mask_word(b.compare("ugt", after, addresses)), constant("i32", 1 << 31))
     # Lanes that store to one place must come one after another.

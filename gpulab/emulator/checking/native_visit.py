@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpulab.emulator.checking.layout import (
     KINDS,
+    NO_FLAG,
     NO_READ,
     SITE_SHIFT,
     SITES,
@@ -38,6 +39,7 @@ class Visit:
         first = b.count_trailing_zeros(b.or_(b.argument("mask", "i32"), constant("i32", 1 << 31)))
         address = b.load("i64", b.offset(b.argument("addresses", "ptr"), b.mul(b.resize(first, "i64"), 8)))
         is_flag = b.compare("ne", address, ledger_word(b, self.structure, "grid_barrier"))
+        is_flag = b.and_(is_flag, b.is_("eq", b.and_(self.info, NO_FLAG), 0))
         with b.if_(b.and_(b.and_(self.reads, is_flag), b.is_("uge", strength, VOLATILE))):
             b.store(ledger_word(b, self.structure, "time"), own_place(b, self.structure, "observed"))
         known = b.intrinsic("llvm.umin", self.site, constant("i64", SITES - 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -13,8 +14,10 @@ from gpulab.emulator.memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS, Mem
 from gpulab.emulator.program import Program
 from gpulab.errors import Fault, shown_file
 from gpulab.launch import LaunchConfig
+from gpulab.ptx.syntax import Location
 from gpulab.ptx.types import TYPE_BYTES
 
+_HEADERS = "include"
 _LAST_NAME = re.compile(r"E(\d+)(\w+)$")
 
 
@@ -37,13 +40,20 @@ class Places:
 
     def line(self, index: int) -> int | None:
         """Source line of an instruction, None without line information."""
-        location = self.program.function.instructions[index].location
+        location = self._location(index)
         return None if location is None else location.line
 
     def file(self, index: int) -> str | None:
         """Source file of an instruction."""
-        location = self.program.function.instructions[index].location
+        location = self._location(index)
         return None if location is None else location.file
+
+    def _location(self, index: int) -> Location | None:
+        """Where the user wrote it: of what a header of CUDA's does the call."""
+        location = self.program.function.instructions[index].location
+        while location is not None and location.inlined_at is not None and _HEADERS in Path(location.file).parts:
+            location = location.inlined_at
+        return location
 
     def where(self, index: int, beside: int | None = None) -> str:
         """``line 12``, with the file where it is another one than that of `beside`."""
@@ -94,6 +104,8 @@ class Places:
 
     def space(self, index: int, address: int) -> str:
         """``shared``, ``local``, ``global``, ``param`` or ``const``."""
+        if self.program.forms[index].is_copy:
+            return "global" if address >> WINDOW_BITS else "shared"
         space = (self.program.forms[index].space or "generic").partition("::")[0]
         if space != "generic":
             return space
@@ -121,6 +133,8 @@ class Places:
         if not places:
             return f"shared memory, byte {offset}"
         at, name = places[-1]
+        if self.program.forms[index].is_copy:
+            return f"shared array {self.shared_name(name)}, byte {offset - at}"
         return f"shared array {self.shared_name(name)}, element {(offset - at) // size}"
 
     def shared_name(self, name: str) -> str:
@@ -145,8 +159,10 @@ class Places:
             ptx_line=self.program.function.instructions[finding.site].span.line,
         )
 
-    def verb(self, index: int) -> str:
-        """``reads``, ``writes`` or ``updates``."""
+    def verb(self, index: int, address: int = 0) -> str:
+        """``reads``, ``writes`` or ``updates``; of an asynchronous copy what it does to the address."""
+        if self.program.forms[index].is_copy and self.space(index, address) == "shared":
+            return "copies into"
         return {"load": "reads", "store": "writes"}.get(self.program.forms[index].kind, "updates")
 
 

@@ -13,6 +13,7 @@ from gpulab.emulator.checking.findings import SEGMENT_WORDS, Finding
 from gpulab.emulator.checking.hooks import Facts
 from gpulab.emulator.checking.layout import (
     CELL_BYTES,
+    COPY_WORDS,
     ENTRIES,
     ENTRY_WORDS,
     GRID_BARRIER_AT,
@@ -20,6 +21,7 @@ from gpulab.emulator.checking.layout import (
     OWN,
     OWN_WORDS,
     SHADOW_ROW_BYTES,
+    SITES,
 )
 from gpulab.emulator.compiled import OsThread, Run, aligned
 from gpulab.emulator.compiled_errors import fault_of
@@ -132,6 +134,10 @@ class _CheckRun(Run):
             "overflows": np.zeros(4 * layout.WARP * max(len(indices.arithmetic), 1), np.uint8),
             "nowhere": aligned(64),
         }
+        if self.program.copies:
+            sites = np.zeros(SITES, np.uint8)
+            sites[[index for index in self.program.copies if index < SITES]] = 1
+            thread.buffers |= {"copies": aligned(8 * COPY_WORDS * layout.WARP * layout.WARP), "copy_sites": sites}
         own = thread.buffers["check"].view(np.int64)
         words = {
             "ledger": self.ledger.ctypes.data,
@@ -139,9 +145,7 @@ class _CheckRun(Run):
             "global_shift": self.shifts["global"],
             "local_map_bytes": local,
             "overflow_stride": 4 * len(indices.arithmetic),
-            **{
-                name: thread.buffers[name].ctypes.data for name in ("shared_cells", "local_map", "overflows", "nowhere")
-            },
+            **{name: thread.buffers[name].ctypes.data for name in OWN if name in thread.buffers},
         }
         for name, value in words.items():
             own[OWN[name]] = value

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from gpulab.emulator.checking.layout import PLAIN, STRONG, VOLATILE
-from gpulab.emulator.mbarrier import ARRIVALS
 from gpulab.emulator.program import Program
-from gpulab.ptx.opcodes import written_registers
+from gpulab.ptx.opcodes import Form, written_registers
 from gpulab.ptx.syntax import Register
 
 _ATOMIC = ("atomic", "reduction")
@@ -19,18 +18,26 @@ def strengths(program: Program) -> tuple[int, ...]:
     found = []
     for index, form in enumerate(program.forms):
         ordered = bool(form.access_bytes) and form.semantics in ("relaxed", "acquire", "release")
-        if form.kind in _ATOMIC or ordered or index in confirmed or form.opcode == "mbarrier":
+        if is_barrier_in_memory(form):
+            # Nobody may be there before it is made.
+            found.append(PLAIN if form.mode == "init" else STRONG)
+        elif form.kind in _ATOMIC or ordered or index in confirmed:
             found.append(STRONG)
         else:
             found.append(VOLATILE if form.access_bytes and form.semantics == "volatile" else PLAIN)
     return tuple(found)
 
 
+def is_barrier_in_memory(form: Form) -> bool:
+    """Whether an instruction is an operation on a barrier in shared memory."""
+    return form.opcode == "mbarrier" or (form.opcode == "cp" and form.mode == "mbarrier")
+
+
 def is_fence(program: Program, index: int) -> bool:
     """Whether an instruction makes what its thread did before seen by others: a fence, or an access that releases."""
     form = program.forms[index]
-    if form.opcode == "mbarrier" and form.mode in ARRIVALS and form.semantics != "relaxed":
-        return True
+    if is_barrier_in_memory(form):
+        return False
     return form.opcode in ("membar", "fence") or (bool(form.access_bytes) and form.semantics in _RELEASING)
 
 

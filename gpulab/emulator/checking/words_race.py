@@ -118,7 +118,8 @@ def _race(pair: _Pair, places: Places, language: str, undefined: set[int]) -> Ra
     # Between warps it is a race, whatever happens inside of them: the wider remedy covers both.
     widest = min(_RACES.index(f.kind) for f in findings)
     lead = next(f for f in findings if _RACES.index(f.kind) == widest)
-    kind = "warp-sync" if lead.kind == "race in a warp" and not _is_update(lead, places) else "race"
+    within = lead.kind == "race in a warp" and not _is_update(lead, places) and _copied(lead, places) is None
+    kind = "warp-sync" if within else "race"
     by_sites: dict[tuple[int, int], int] = defaultdict(int)
     for finding in findings:
         by_sites[finding.site, finding.other] += finding.count
@@ -142,15 +143,31 @@ def _one_line(finding: Finding, places: Places) -> bool:
     return _line_key(places, finding.site) == _line_key(places, finding.other)
 
 
+def _copied(finding: Finding, places: Places) -> int | None:
+    """The asynchronous copy that another access comes too early after, or before its end."""
+    if places.space(finding.site, finding.address) != "shared":
+        return None
+    copies = places.program.copies
+    if finding.other in copies:
+        return finding.other
+    reads = places.program.forms[finding.other].kind == "load" and not places.reaches(finding.other, finding.site)
+    return finding.site if finding.site in copies and reads else None
+
+
 def _what(finding: Finding, places: Places) -> str:
     """Both threads, both lines, and the place."""
     where = places.element(finding.site, finding.address)
     me = places.thread(finding.block, finding.thread)
     them = places.thread(finding.other_block, finding.other_thread, beside=finding.block)
     here, there = places.where(finding.site), places.where(finding.other, beside=finding.site)
-    mine, theirs = places.verb(finding.site), places.verb(finding.other)
+    mine, theirs = (places.verb(site, finding.address) for site in (finding.site, finding.other))
     same = there == here
     second = "at the same line" if same else f"at {there}"
+    if _copied(finding, places) is not None and finding.kind != "race between blocks":
+        return (
+            f"{me[0].upper()}{me[1:]} {mine} {where} at {here}, which {them} {theirs} {second}, and nothing makes sure that "
+            f"the copy is done."
+        )
     between = {
         "race in a warp": "Both are lanes of one warp, which need not run in step, and nothing makes one wait",
         "race in a block": "Nothing makes one wait",
@@ -164,6 +181,13 @@ def _what(finding: Finding, places: Places) -> str:
 
 def _remedy(finding: Finding, places: Places, language: str, undefined: set[int]) -> str:
     barrier, warp_barrier, atomic, fence = _NAMES.get(language, _NAMES["cuda"])
+    if _copied(finding, places) is not None:
+        waits = "__pipeline_wait_prior(0), or the wait of the cuda::pipeline or cuda::barrier"
+        wait = "cp.async.wait_all" if language == "ptx" else waits
+        return (
+            f"The copy is asynchronous: its thread must wait for it ({wait}), and a {barrier} behind that wait shows it to the "
+            f"other threads. Put both, in this order, before what reads the copy."
+        )
     forms, sites = places.program.forms, (finding.other, finding.site)
     kinds = [forms[site].kind for site in sites]
     flags = any(strength != PLAIN for strength in strengths(places.program))
