@@ -6,6 +6,7 @@ another one has allocated. When it is full, `malloc` gives a null pointer.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -27,10 +28,13 @@ class Heap:
     allocation : Allocation
     sizes : dict of int to int
         Bytes of each piece in use, by its address.
+    watcher : callable or None
+        Is told address and size of each piece that is taken or given back. For the check.
     """
 
     allocation: Allocation
     sizes: dict[int, int] = field(default_factory=dict)
+    watcher: Callable[[int, int], None] | None = None
     _gaps: list[tuple[int, int]] = field(default_factory=list)
     _freed: set[int] = field(default_factory=set)
 
@@ -45,6 +49,7 @@ class Heap:
                 self._gaps[place : place + 1] = [(start + size, room - size)] if room > size else []
                 self.sizes[start] = size
                 self._freed.discard(start)
+                self._tell(start, size)
                 return start
         return 0
 
@@ -56,8 +61,13 @@ class Heap:
         if size is None:
             return "was freed before" if address in self._freed else "is not what malloc or new gave"
         self._freed.add(address)
+        self._tell(address, size)
         self._gaps = _merged([*self._gaps, (address, size)])
         return ""
+
+    def _tell(self, address: int, size: int) -> None:
+        if self.watcher is not None:
+            self.watcher(address, size)
 
 
 def _merged(gaps: list[tuple[int, int]]) -> list[tuple[int, int]]:

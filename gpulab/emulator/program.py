@@ -137,10 +137,15 @@ class Program:
             if its_form.kind == "barrier"
         )
 
+    @cached_property
+    def takes_from_heap(self) -> bool:
+        """Whether it calls malloc or new."""
+        calls = (each.operands[1] for each in self.function.instructions if each.opcode == "call")
+        return Symbol("malloc") in calls
+
     def prepare(self, memory: Memory) -> None:
         """Make the heap if the kernel may take from it: engines look at what memory there is before they run."""
-        calls = (each.operands[1] for each in self.function.instructions if each.opcode == "call")
-        if Symbol("malloc") in calls:
+        if self.takes_from_heap:
             memory.heap  # noqa: B018 (it takes its place now)
 
     @cached_property

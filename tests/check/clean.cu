@@ -165,3 +165,12 @@ extern "C" __global__ void counter_set_back(unsigned* done, const int* x, int* s
         if (atomicAdd(done, 1) == gridDim.x - 1) *done = 0;
     }
 }
+
+extern "C" __global__ void pieces_of_the_heap(int* out) {
+    for (int k = 0; k < 3; ++k) {
+        int* piece = (int*)malloc(16);
+        for (int i = 0; i < 4; ++i) piece[i] = i + threadIdx.x;
+        out[threadIdx.x] = piece[3];
+        free(piece);
+    }
+}

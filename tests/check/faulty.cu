@@ -142,3 +142,17 @@ extern "C" __global__ void wide(const float4* x, float4* y) {
     s[t] = x[t];  // wide: store
     y[t] = s[63 - t];  // wide: load
 }
+
+extern "C" __global__ void fresh_piece(int* out) {
+    int* piece = (int*)malloc(16);
+    piece[0] = 1;
+    out[threadIdx.x] = piece[1];  // fresh_piece
+    free(piece);
+}
+
+extern "C" __global__ void piece_given_back(int* out) {
+    int* piece = (int*)malloc(16);
+    piece[0] = 1;
+    free(piece);
+    out[threadIdx.x] = piece[0];  // piece_given_back
+}

@@ -33,6 +33,7 @@ CASES = {
     "early_return": (1, 64, floats(), floats(), np.int32(20)),
     "greatest": (3, 64, np.zeros(1), RANDOM.random(192)),
     "halves_with_barriers_of_their_own": (1, 128, floats(128), floats(128)),
+    "pieces_of_the_heap": (1, 64, np.zeros(64, np.int32)),
     "hash": (1, 64, RANDOM.integers(0, 2**32, 64).astype(np.uint32), np.zeros(64, np.int32), np.int32(61)),
 }
 

@@ -53,6 +53,8 @@ CASES = (
     # for all that the code orders.
     Case("no_barrier", 1, 64, (floats(), floats()), "race", "no_barrier: store", (0, 32), 32,
          ("shared array tile, element 32", "thread 31", "__syncthreads() between line {no_barrier: store} and line {no_barrier: load}")),
+    Case("fresh_piece", 1, 64, (ints(),), "uninitialized", "fresh_piece", (0, 0), 64, ("malloc or new", "free or delete")),
+    Case("piece_given_back", 1, 64, (ints(),), "uninitialized", "piece_given_back", (0, 0), 64, ("given back",)),
     Case("wide", 1, 64, (floats(256), floats(256)), "race", "wide: store", (0, 32), 32,
          ("thread 31", "__syncthreads() between line {wide: store} and line {wide: load}")),
     # Behind the barrier warp 0 goes round and stores its half again, before warp 1 has read it.

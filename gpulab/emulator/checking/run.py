@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -70,9 +73,29 @@ def check(
     """Run a kernel under the check; arguments as for `gpulab.emulator.execute`. Nothing that it does is raised."""
     options = dataclasses.replace(options, count=False, threads=1)
     code = variant(program, launch.block, False, symbols, False, check=True)
-    run = _CheckRun(program, launch, parameters, memory, symbols, options, code)
-    run.finish()
+    program.prepare(memory)
+    with _followed_heap(program, memory):
+        run = _CheckRun(program, launch, parameters, memory, symbols, options, code)
+        if program.takes_from_heap:
+            memory.heap.watcher = run.renew
+        run.finish()
     return run.result()
+
+
+@contextlib.contextmanager
+def _followed_heap(program: Program, memory: Memory) -> Iterator[None]:
+    """While it lasts, the heap knows which of its bytes were stored: those of pieces from earlier launches count as such."""
+    if not program.takes_from_heap:
+        yield
+        return
+    heap, allocation = memory.heap, memory.heap.allocation
+    allocation.defined = np.zeros(allocation.size, np.uint8)
+    for address, size in heap.sizes.items():
+        allocation.defined[address - allocation.address :][:size] = 1
+    try:
+        yield
+    finally:
+        heap.watcher = allocation.defined = None
 
 
 @dataclass
@@ -121,6 +144,17 @@ class _CheckRun(Run):
         for window, allocation in allocations.items():
             if allocation.defined is not None:
                 self.rows[window, 1] = allocation.defined.ctypes.data
+
+    def renew(self, address: int, size: int) -> None:
+        """A piece of the heap begins or ends: what was done to it before does not count, and it holds nothing."""
+        allocation = self.memory.heap.allocation
+        start, window = address - allocation.address, allocation.window
+        assert allocation.defined is not None
+        allocation.defined[start : start + size] = 0
+        if self.rows[window, 0]:
+            first, last = (place >> self.shifts["global"] for place in (start, start + size))
+            place = int(self.rows[window, 0]) + first * CELL_BYTES
+            ctypes.memset(place, 0, (last - first) * CELL_BYTES)
 
     def _thread(self, thread_count: int) -> OsThread:
         thread = super()._thread(thread_count)

@@ -67,6 +67,12 @@ def undefined(finding: Finding, places: Places, language: str) -> str:
     where = places.element(finding.site, finding.address)
     done = {"atomic": "updates", "reduction": "updates"}.get(places.program.forms[finding.site].kind, "reads")
     barrier = {"numba": "cuda.syncthreads()", "cuda": "__syncthreads()"}.get(language, "a barrier")
+    heap = places.memory.find(finding.address) if space == "global" and places.program.takes_from_heap else None
+    if heap is not None and heap is places.memory.heap.allocation:
+        return (
+            f"The thread {done} {where}, in a piece that nothing was stored to since malloc or new gave it, or that was given "
+            f"back. Such memory holds anything: store first, and do not use a pointer after free or delete."
+        )
     remedy = {
         "shared": f"Shared memory holds anything when a block begins: store to it first, then {barrier}, then read.",
         "local": "Give the array's elements values before they are read.",
