@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 
@@ -17,7 +16,6 @@ from gpulab.launch import LaunchConfig
 from gpulab.ptx.syntax import Location
 from gpulab.ptx.types import TYPE_BYTES
 
-_HEADERS = "include"
 _LAST_NAME = re.compile(r"E(\d+)(\w+)$")
 
 
@@ -49,11 +47,8 @@ class Places:
         return None if location is None else location.file
 
     def _location(self, index: int) -> Location | None:
-        """Where the user wrote it: of what a header of CUDA's does the call."""
         location = self.program.function.instructions[index].location
-        while location is not None and location.inlined_at is not None and _HEADERS in Path(location.file).parts:
-            location = location.inlined_at
-        return location
+        return location and location.own
 
     def where(self, index: int, beside: int | None = None) -> str:
         """``line 12``, with the file where it is another one than that of `beside`."""
