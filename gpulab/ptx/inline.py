@@ -36,7 +36,9 @@ from gpulab.ptx.syntax import (
     Variable,
 )
 
-BUILT_INS = ("vprintf", "__assertfail", "malloc", "free", stack.OVERFLOW, stack.NO_FUNCTION)
+# Results and parameters of the functions that CUDA brings along.
+_SIGNATURES = {"vprintf": (1, 2), "__assertfail": (0, 5), "malloc": (1, 1), "free": (0, 1)}
+BUILT_INS = (*_SIGNATURES, stack.OVERFLOW, stack.NO_FUNCTION)
 _ENDS = ("bra", "brx", "ret", "exit", "trap")
 
 
@@ -216,6 +218,7 @@ class _Inliner:
                     f"function '{target.name}' has no body in this module. Put its definition into the same source."
                 )
                 raise _refusal(call, message)
+            _check_signature(call, target.name)
             self.flat.instructions.append(call)
             return
         plain = replace(call, guard=None)
@@ -334,6 +337,15 @@ def _paired(call: Instruction, formals: Sequence[Variable], actuals: Operand) ->
     if len(formals) != len(actuals.elements):
         raise _refusal(call, f"the function has {len(formals)} parameters here, but {len(actuals.elements)} came.")
     return list(zip(formals, actuals.elements, strict=True))
+
+
+def _check_signature(call: Instruction, name: str) -> None:
+    returns, _, arguments = call.operands[:3]
+    assert isinstance(returns, Group) and isinstance(arguments, Group)
+    came, wanted = (len(returns.elements), len(arguments.elements)), _SIGNATURES[name]
+    if came != wanted:
+        message = "'{}' has {} results and {} parameters, but {} and {} came.".format(name, *wanted, *came)
+        raise _refusal(call, message)
 
 
 def _refusal(instruction: Instruction, message: str) -> UnsupportedInstruction:

@@ -43,6 +43,16 @@ L:  ld.global.u32 %r3, [%rd1]; add.u32 %r4, %r3, %r2; st.global.u32 [%rd1], %r4;
     assert found.tolist() == list(range(32))
 
 
+@pytest.mark.parametrize(
+    "call", ["call (r), vprintf, (p);", "call (r), vprintf, (p, p, p);", "call free, (p, p);", "call malloc, (p);"]
+)
+def test_built_in_functions_with_other_parameters(call: str) -> None:
+    body = f".param .b64 p; .param .b32 r; st.param.b64 [p], %rd1; {call}"
+    head = "".join(f".extern .func {name}; " for name in ("vprintf", "malloc", "free"))
+    with pytest.raises(UnsupportedInstruction, match=r"PTX line 15: .* results and \d parameters, but"):
+        gpulab.emulator.load(parse(kernel("u64 a", body, module=head)), "k")
+
+
 def test_a_name_in_debug_information_that_is_no_text() -> None:
     section = "\n.section .debug_str\n{\n$L__info_string0:\n.b8 1077\n.b8 2147483648\n.b8 0\n}\n"
     assert parse(kernel("u64 a", "") + section).entries == ("k",)

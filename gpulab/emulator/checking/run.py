@@ -190,6 +190,8 @@ class _CheckRun(Run):
         """Run blocks; one that breaks is given up, and all of them in flight in a deadlock of all."""
         while True:
             super().drive(thread)
+            if self.calls.error is not None:
+                return
             failed = next((each for each in thread.flying if each.result == layout.FAULT), None)
             if failed is None:
                 return
