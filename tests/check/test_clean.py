@@ -44,6 +44,16 @@ def test_nothing_is_found(name: str) -> None:
     assert report.ok and not report.notes, report
 
 
+@pytest.mark.parametrize("block", [32, 96])
+def test_atomic_stores_of_different_values(block: int) -> None:
+    # The first stores what is there already.
+    text = ".visible .entry k(.param .u64 a) { .reg .b64 %rd1; .reg .b32 %r1; ld.param.u64 %rd1, [a]; mov.u32 %r1, %tid.x; "
+    kernel = gpulab.PtxKernel(
+        f".version 8.8\n.target sm_80\n.address_size 64\n{text} st.relaxed.gpu.global.u32 [%rd1], %r1; ret; }}"
+    )
+    assert gpulab.check(kernel[2, block], np.zeros(1, np.int32)).ok
+
+
 def test_the_last_block_reads_what_all_left() -> None:
     x, total = floats(256), np.zeros(1, np.float32)
     report = check("last_block", 4, 64, x, np.zeros(4, np.float32), np.zeros(1, np.uint32), total)

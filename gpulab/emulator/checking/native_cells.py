@@ -144,11 +144,13 @@ def _write(b: Builder, cell: Value, conflict: Value) -> None:
         strong = b.and_(reader, ~(1 << STRENGTH_SHIFT))
         known = b.select(b.is_("eq", _strength(b, reader), MARKED), strong, reader)
         _keep_first(b, conflict, _conflicts(b, known, _live(b, reader)), reader)
-    silent, nothing = b.argument("silent", "i1"), constant("i64", 0)
+    # An atomic one is entered as what it is, for others like it are no race.
+    atomic, nothing = b.is_("eq", _strength(b, me), STRONG), constant("i64", 0)
+    silent = b.and_(b.argument("silent", "i1"), b.not_(atomic))
     is_new = b.or_(was_silent, b.compare("ult", time_of(b, writer), b.argument("since", "i64")))
     quietly = b.select(is_new, b.or_(me, SILENT << STRENGTH_SHIFT), writer)
     b.store(b.select(silent, quietly, me), b.offset(cell, WRITER))
-    atomics = b.and_(b.is_("eq", _strength(b, me), STRONG), b.is_("eq", _strength(b, writer), STRONG))
+    atomics = b.and_(atomic, b.is_("eq", _strength(b, writer), STRONG))
     earlier = b.select(b.and_(atomics, live), b.or_(writer, MARKED << STRENGTH_SHIFT), nothing)
     for place, kept in ((READER, earlier), (OTHER_READER, nothing)):
         where = b.offset(cell, place)

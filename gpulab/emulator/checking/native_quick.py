@@ -51,7 +51,8 @@ def settle(visit: Visit) -> Value:
     b.store(b.add(addresses, delta), hosts)
     first = b.mul(b.binary("lshr", offsets, shift), CELL_BYTES)
     case = _Case(visit, mask, _records(visit), begin, floor)
-    silent = _silent(visit) if visit.space == "global" else constant("i32", 0)
+    none = constant("i32", 0)
+    silent = b.select(visit.strong, none, _silent(visit)) if visit.space == "global" else none
     unusual = b.variable(constant("i32", 0))
     for places in _each_piece(b, cells, first, b.binary("lshr", visit.size, shift)):
         loads, looked = b.fresh("loads"), b.fresh("looked")

@@ -10,6 +10,7 @@ from gpulab.emulator.checking.layout import (
     SITES,
     STRENGTH_AT,
     STRENGTH_SHIFT,
+    STRONG,
     VOLATILE,
     ledger_word,
     own,
@@ -35,6 +36,7 @@ class Visit:
         reads_nothing = b.or_(plain_store, b.is_("ne", b.and_(self.info, NO_READ), 0))
         self.reads = b.not_(reads_nothing)
         strength = b.and_(b.lshr(self.info, STRENGTH_AT), 3)
+        self.strong = b.is_("eq", strength, STRONG)
         # The barrier of the grid orders by itself; to see it is to see no flag.
         first = b.count_trailing_zeros(b.or_(b.argument("mask", "i32"), constant("i32", 1 << 31)))
         address = b.load("i64", b.offset(b.argument("addresses", "ptr"), b.mul(b.resize(first, "i64"), 8)))
