@@ -29,14 +29,16 @@ class Heap:
     sizes : dict of int to int
         Bytes of each piece in use, by its address.
     watcher : callable or None
-        Is told address and size of each piece that is taken or given back. For the check.
+        Is told address and size of each piece, and whether it is taken or given back. While there is one, 16 bytes are
+        left free behind each piece, where an access beyond it can be told from one to the next. For the check.
     """
 
     allocation: Allocation
     sizes: dict[int, int] = field(default_factory=dict)
-    watcher: Callable[[int, int], None] | None = None
+    watcher: Callable[[int, int, bool], None] | None = None
     _gaps: list[tuple[int, int]] = field(default_factory=list)
     _freed: set[int] = field(default_factory=set)
+    _rooms: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._gaps = [(self.allocation.address, self.allocation.size)]
@@ -44,12 +46,13 @@ class Heap:
     def take(self, nbytes: int) -> int:
         """Address of a piece of at least so many bytes, aligned to 16; 0 if there is none."""
         size = -(-nbytes // _UNIT) * _UNIT
+        taken = size + (_UNIT if self.watcher is not None else 0)
         for place, (start, room) in enumerate(self._gaps):
-            if 0 < size <= room:
-                self._gaps[place : place + 1] = [(start + size, room - size)] if room > size else []
-                self.sizes[start] = size
+            if size and taken <= room:
+                self._gaps[place : place + 1] = [(start + taken, room - taken)] if room > taken else []
+                self.sizes[start], self._rooms[start] = size, taken
                 self._freed.discard(start)
-                self._tell(start, size)
+                self._tell(start, size, True)
                 return start
         return 0
 
@@ -61,13 +64,13 @@ class Heap:
         if size is None:
             return "was freed before" if address in self._freed else "is not what malloc or new gave"
         self._freed.add(address)
-        self._tell(address, size)
-        self._gaps = _merged([*self._gaps, (address, size)])
+        self._tell(address, size, False)
+        self._gaps = _merged([*self._gaps, (address, self._rooms.pop(address))])
         return ""
 
-    def _tell(self, address: int, size: int) -> None:
+    def _tell(self, address: int, size: int, taken: bool) -> None:
         if self.watcher is not None:
-            self.watcher(address, size)
+            self.watcher(address, size, taken)
 
 
 def _merged(gaps: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -156,3 +156,19 @@ extern "C" __global__ void piece_given_back(int* out) {
     free(piece);
     out[threadIdx.x] = piece[0];  // piece_given_back
 }
+
+extern "C" __global__ void store_after_free(int* out) {
+    int* piece = (int*)malloc(16);
+    piece[0] = 1;
+    out[threadIdx.x] = piece[0];
+    free(piece);
+    ((volatile int*)piece)[1] = 2;  // store_after_free
+}
+
+extern "C" __global__ void beyond_a_piece(int* out) {
+    int* piece = (int*)malloc(64);
+    for (int i = 0; i < 16; ++i) piece[i] = i;
+    piece[16] = out[threadIdx.x];  // beyond_a_piece
+    out[threadIdx.x] = piece[15];
+    free(piece);
+}

@@ -53,8 +53,10 @@ CASES = (
     # for all that the code orders.
     Case("no_barrier", 1, 64, (floats(), floats()), "race", "no_barrier: store", (0, 32), 32,
          ("shared array tile, element 32", "thread 31", "__syncthreads() between line {no_barrier: store} and line {no_barrier: load}")),
-    Case("fresh_piece", 1, 64, (ints(),), "uninitialized", "fresh_piece", (0, 0), 64, ("malloc or new", "free or delete")),
-    Case("piece_given_back", 1, 64, (ints(),), "uninitialized", "piece_given_back", (0, 0), 64, ("given back",)),
+    Case("fresh_piece", 1, 64, (ints(),), "uninitialized", "fresh_piece", (0, 0), 64, ("malloc or new", "store first")),
+    Case("piece_given_back", 1, 64, (ints(),), "use-after-free", "piece_given_back", (0, 0), 64, ("given back", "free or delete")),
+    Case("store_after_free", 1, 32, (ints(),), "use-after-free", "store_after_free", (0, 0), 32, ("writes", "given back")),
+    Case("beyond_a_piece", 1, 64, (ints(),), "out-of-bounds", "beyond_a_piece", (0, 0), 64, ("no piece", "Check the index")),
     Case("wide", 1, 64, (floats(256), floats(256)), "race", "wide: store", (0, 32), 32,
          ("thread 31", "__syncthreads() between line {wide: store} and line {wide: load}")),
     # Behind the barrier warp 0 goes round and stores its half again, before warp 1 has read it.

@@ -88,7 +88,12 @@ KINDS = {
     "ordered by flags": 7,
     "overflow": 8,
     "same value": 9,
+    "given back": 10,
+    "between pieces": 11,
 }
+# What a byte of a map of defined bytes says: that it was stored; and of the heap, that its piece was given back, or that it is
+# in none.
+STORED, GIVEN_BACK, IN_NO_PIECE = 1, 2, 4
 KIND_BITS = 4
 KEY_SITE_SHIFT, KEY_OTHER_SHIFT = KIND_BITS, KIND_BITS + 24
 

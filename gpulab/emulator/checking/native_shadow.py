@@ -10,8 +10,11 @@ from __future__ import annotations
 
 from gpulab.emulator.checking import native_cells, native_quick
 from gpulab.emulator.checking.layout import (
+    GIVEN_BACK,
+    IN_NO_PIECE,
     KINDS,
     SHADOW_ROW_BYTES,
+    STORED,
     TIME_SHIFT,
     ledger_word,
     own_word,
@@ -110,7 +113,7 @@ def _look_local(visit: Visit) -> None:
 
 
 def _look_defined(visit: Visit, flags: Value) -> None:
-    """Whether any byte was stored before; a store marks them all."""
+    """Whether any byte was stored before, and whether all are in pieces of the heap; a store marks them all."""
     b = visit.b
     some, index = b.variable(constant("i8", 0)), b.variable(constant("i64", 0))
     with b.loop() as leave:
@@ -118,11 +121,20 @@ def _look_defined(visit: Visit, flags: Value) -> None:
         b.go_if(b.compare("uge", now, visit.size), leave)
         b.store(b.add(now, 1), index)
         flag = b.offset(flags, now)
-        b.store(b.or_(b.load("i8", some), b.load("i8", flag)), some)
+        known = b.load("i8", flag)
+        b.store(b.or_(b.load("i8", some), known), some)
         with b.if_(visit.stores):
-            b.store(constant("i8", 1), flag)
-    with b.if_(b.and_(visit.reads, b.is_("eq", b.load("i8", some), 0))):
+            b.store(b.or_(known, STORED), flag)
+    found, done = b.load("i8", some), b.fresh("defined")
+    for kind, bit in (("given back", GIVEN_BACK), ("between pieces", IN_NO_PIECE)):
+        with b.if_(b.is_("ne", b.and_(found, bit), 0)):
+            visit.note(kind)
+            b.br(done)
+            b.label(b.fresh("dead"))
+    with b.if_(b.and_(visit.reads, b.is_("eq", b.and_(found, STORED), 0))):
         visit.note("uninitialized")
+    b.br(done)
+    b.label(done)
 
 
 def _look_global(visit: Visit) -> None:

@@ -19,12 +19,15 @@ from gpulab.emulator.checking.layout import (
     COPY_WORDS,
     ENTRIES,
     ENTRY_WORDS,
+    GIVEN_BACK,
     GRID_BARRIER_AT,
+    IN_NO_PIECE,
     LEDGER,
     OWN,
     OWN_WORDS,
     SHADOW_ROW_BYTES,
     SITES,
+    STORED,
 )
 from gpulab.emulator.compiled import OsThread, Run, aligned
 from gpulab.emulator.compiled_errors import fault_of
@@ -89,9 +92,9 @@ def _followed_heap(program: Program, memory: Memory) -> Iterator[None]:
         yield
         return
     heap, allocation = memory.heap, memory.heap.allocation
-    allocation.defined = np.zeros(allocation.size, np.uint8)
+    allocation.defined = np.full(allocation.size, IN_NO_PIECE, np.uint8)
     for address, size in heap.sizes.items():
-        allocation.defined[address - allocation.address :][:size] = 1
+        allocation.defined[address - allocation.address :][:size] = STORED
     try:
         yield
     finally:
@@ -145,12 +148,12 @@ class _CheckRun(Run):
             if allocation.defined is not None:
                 self.rows[window, 1] = allocation.defined.ctypes.data
 
-    def renew(self, address: int, size: int) -> None:
+    def renew(self, address: int, size: int, taken: bool) -> None:
         """A piece of the heap begins or ends: what was done to it before does not count, and it holds nothing."""
         allocation = self.memory.heap.allocation
         start, window = address - allocation.address, allocation.window
         assert allocation.defined is not None
-        allocation.defined[start : start + size] = 0
+        allocation.defined[start : start + size] = 0 if taken else GIVEN_BACK
         if self.rows[window, 0]:
             first, last = (place >> self.shifts["global"] for place in (start, start + size))
             place = int(self.rows[window, 0]) + first * CELL_BYTES

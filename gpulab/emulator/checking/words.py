@@ -41,6 +41,8 @@ def say(result: CheckResult, places: Places, language: str) -> Said:
         elif finding.kind == "uninitialized" and finding.site not in racing:
             # A load that races finds nothing because the store comes too late: one mistake.
             message = words_memory.undefined(finding, places, language)
+        elif finding.kind in ("given back", "between pieces"):
+            message = words_memory.piece(finding, places)
         elif finding.kind == "overflow" and finding.site not in outside:
             message = words_memory.overflow(finding, places)
         if message is not None:

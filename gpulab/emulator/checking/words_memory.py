@@ -10,8 +10,10 @@ from gpulab.emulator.memory import Allocation
 
 def kind_of(finding: Finding, places: Places) -> str:
     """The kind that the report gives it."""
-    if finding.kind == "overflow":
+    if finding.kind in ("overflow", "between pieces"):
         return "out-of-bounds"
+    if finding.kind == "given back":
+        return "use-after-free"
     if finding.kind == "out-of-bounds" and _freed(finding, places) is not None:
         return "use-after-free"
     return finding.kind
@@ -70,14 +72,25 @@ def undefined(finding: Finding, places: Places, language: str) -> str:
     heap = places.memory.find(finding.address) if space == "global" and places.program.takes_from_heap else None
     if heap is not None and heap is places.memory.heap.allocation:
         return (
-            f"The thread {done} {where}, in a piece that nothing was stored to since malloc or new gave it, or that was given "
-            f"back. Such memory holds anything: store first, and do not use a pointer after free or delete."
+            f"The thread {done} {where}, in a piece that nothing was stored to since malloc or new gave it. Such memory holds "
+            f"anything: store first."
         )
     remedy = {
         "shared": f"Shared memory holds anything when a block begins: store to it first, then {barrier}, then read.",
         "local": "Give the array's elements values before they are read.",
     }.get(space, "A new device array holds anything: fill it first (cuda.to_device of zeros), or store before reading.")
     return f"The thread {done} {where}, which nothing was stored to before. {remedy}"
+
+
+def piece(finding: Finding, places: Places) -> str:
+    """An access to memory of the heap that is in no piece of it."""
+    access = f"The thread {places.verb(finding.site)} {places.element(finding.site, finding.address)}"
+    if finding.kind == "given back":
+        return f"{access}, in a piece that was given back. Do not use a pointer after free or delete."
+    return (
+        f"{access}, which is in no piece that malloc or new gave: the index runs beyond its piece, or before it. Check the index "
+        f"against the size that was asked for."
+    )
 
 
 def overflow(finding: Finding, places: Places) -> str:
