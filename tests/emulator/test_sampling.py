@@ -86,6 +86,9 @@ def test_a_table_that_all_blocks_share() -> None:
     arguments = [noise(1 << 16), index, np.zeros(n, np.float32), np.int32(n)]
     whole, sampled = both("look_up", (n // 256,), (256,), arguments, 48)
     assert_near(sampled, whole)
+    # 4,096 tables would be 4 % more than the 128 Ki sectors of the indices and the one table of 64.
+    read, read_by_all = (each.launches[0].record.counters.distinct_sectors_read for each in (sampled, whole))
+    assert read == pytest.approx(read_by_all, rel=0.01)
 
 
 def test_one_block_stands_for_all() -> None:
