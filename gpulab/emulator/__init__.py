@@ -36,7 +36,7 @@ def _engine(module: str) -> Engine:
 
 
 ENGINES: dict[str, Engine] = {
-    "reference": _engine("gpulab.emulator.reference"),
+    "reference": _engine("gpulab.emulator.reference.interpreter"),
     "compiled": _engine("gpulab.emulator.compiled"),
 }
 """The engines by name, for tests that hold them to each other."""

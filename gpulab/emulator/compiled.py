@@ -1,6 +1,6 @@
 """The compiled engine: runs a launch with native code.
 
-`variants` makes the code of a warp, `native_driver` calls it for every warp of every block, and this module prepares the
+`variants` makes the code of a warp, `native.driver` calls it for every warp of every block, and this module prepares the
 memory that both use, starts the OS threads, watches over them (Ctrl-C, time limit), and turns what they left behind into
 `Counters` or an error.
 
@@ -22,14 +22,15 @@ from pathlib import Path
 import numpy as np
 
 from gpulab.counters import Counters
-from gpulab.emulator import layout, native, native_touch, workers
+from gpulab.emulator import layout, workers
+from gpulab.emulator.analysis.touched import Touched
 from gpulab.emulator.callback import Callback
 from gpulab.emulator.compiled_counters import counters_of
 from gpulab.emulator.compiled_errors import error_of
 from gpulab.emulator.layout import FAULT_CODES, SLOTS
 from gpulab.emulator.memory import Memory
+from gpulab.emulator.native import library, touch
 from gpulab.emulator.program import Program, RunOptions
-from gpulab.emulator.touched import Touched
 from gpulab.emulator.variants import Variant, variant
 from gpulab.errors import GpulabError
 from gpulab.launch import LaunchConfig
@@ -201,11 +202,11 @@ class Run:
                 "local": program.local_bytes * warps * layout.WARP + 32,
                 "frames": self.code.frame_bytes * warps,
                 "block_counters": 16 * len(program.graph.blocks),
-                "memory_counters": native_touch.WORD_BYTES * (instructions + len(program.copies)),
+                "memory_counters": touch.WORD_BYTES * (instructions + len(program.copies)),
                 "branch_counters": 16 * instructions,
-                "caches": counted * native_touch.CACHE_ENTRY_BYTES << native_touch.CACHE_BITS,
-                "memos": counted * native_touch.MEMO_BYTES * ((1 << native_touch.MEMO_BITS) + instructions),
-                "l1": 8 * native_touch.L1_ENTRIES,
+                "caches": counted * touch.CACHE_ENTRY_BYTES << touch.CACHE_BITS,
+                "memos": counted * touch.MEMO_BYTES * ((1 << touch.MEMO_BITS) + instructions),
+                "l1": 8 * touch.L1_ENTRIES,
             }
         )
         words = {
@@ -337,7 +338,7 @@ class Run:
 
     def _call(self, thread: OsThread) -> None:
         """Run blocks of one context until it is stuck or done."""
-        drive = native.drive()
+        drive = library.drive()
         thread.result = drive(thread.context.ctypes.data)
         while thread.result == layout.BAIL:
             thread.context[SLOTS["general"]] = self.code.general_address()

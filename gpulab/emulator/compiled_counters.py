@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpulab.counters import COPIED, Counters
-from gpulab.emulator import native_count, native_touch
+from gpulab.emulator.native import count as native_count
+from gpulab.emulator.native import touch
 
 if TYPE_CHECKING:
     from gpulab.emulator.compiled import Run
@@ -43,8 +44,8 @@ def _take_requests(run: Run, found: Counters) -> None:
     copies, tables, count = run.program.copies, run.program.tables, len(run.program.forms)
     sizes = np.concatenate([tables.access_bytes, tables.access_bytes[copies]])
     is_shared = np.concatenate([tables.is_shared, np.ones(len(copies), bool)])
-    words = native_count.expand(_summed(run, "memory_counters", native_touch.WORD_BYTES // 8), sizes, is_shared)
-    for name, column in zip(native_touch.WORDS, words.T, strict=True):
+    words = native_count.expand(_summed(run, "memory_counters", touch.WORD_BYTES // 8), sizes, is_shared)
+    for name, column in zip(touch.WORDS, words.T, strict=True):
         getattr(found, name)[:] = column[:count]
         if name in COPIED:
             getattr(found, COPIED[name])[copies] = column[count:]

@@ -7,7 +7,7 @@ which lanes wait at which basic block, and the registers.
 
 from __future__ import annotations
 
-from gpulab.emulator.ir import Builder, Value
+from gpulab.emulator.llvm.ir import Builder, Value
 
 BARRIERS = 16
 WARP = 32

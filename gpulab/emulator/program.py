@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from gpulab.emulator.meeting import is_aligned, passes
+from gpulab.emulator.analysis.meeting import is_aligned, passes
+from gpulab.emulator.analysis.touched import Touched
 from gpulab.emulator.memory import Memory
-from gpulab.emulator.touched import Touched
 from gpulab.errors import GpulabError, UnsupportedInstruction
 from gpulab.ptx.callgraph import function_addresses
 from gpulab.ptx.cfg import FlowGraph, flow
@@ -125,7 +125,7 @@ class Program:
 
     @cached_property
     def passes(self) -> np.ndarray:
-        """Which blocks lanes have passed for good, by the block they are in (`gpulab.emulator.meeting.passes`)."""
+        """Which blocks lanes have passed for good, by the block they are in (`gpulab.emulator.analysis.meeting.passes`)."""
         return passes(self.graph)
 
     @cached_property

@@ -19,9 +19,9 @@ import numpy as np
 
 from gpulab.counters import PER_INSTRUCTION, Counters
 from gpulab.emulator import execute
+from gpulab.emulator.analysis.touched import Touched
 from gpulab.emulator.memory import Memory
 from gpulab.emulator.program import Program, RunOptions
-from gpulab.emulator.touched import Touched
 from gpulab.launch import LaunchConfig
 
 STRETCHES = 3

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gpulab.emulator import jit, layout, native
-from gpulab.emulator.block_shape import BlockShape
+from gpulab.emulator import layout
+from gpulab.emulator.analysis.block_shape import BlockShape
+from gpulab.emulator.analysis.meeting import stuck_kind
 from gpulab.emulator.checking.native import helpers as check_helpers
 from gpulab.emulator.layout import register_offset
-from gpulab.emulator.lower_values import register_slots
-from gpulab.emulator.meeting import stuck_kind
+from gpulab.emulator.llvm import jit
+from gpulab.emulator.lower.values import register_slots
+from gpulab.emulator.native import library
 from gpulab.emulator.program import Program
 
 # Above so many instructions the optimizer costs more than it ever wins.
@@ -101,7 +103,9 @@ def _build(
 ) -> jit.Code:
     """The code of one kind, or of the general variant that it bails out to at some points."""
     imports = (
-        native.helpers().addresses | native.products(program.forms) | (check_helpers().addresses if kind.check else {})
+        library.helpers().addresses
+        | library.products(program.forms)
+        | (check_helpers().addresses if kind.check else {})
     )
     names = sorted(symbols)
     parts = (program.module.text, program.function.name, repr(kind), repr(names), repr(bail_points))
@@ -110,9 +114,9 @@ def _build(
 
 def _lower(program: Program, kind: Kind, symbols: dict[str, int], bail_points: tuple[int, ...] | None) -> jit.Source:
     # Loaded only where something must be compiled.
-    from gpulab.emulator.ir import IrModule
-    from gpulab.emulator.lower_kernel import lower_kernel
-    from gpulab.emulator.shapes import fast_plan, general_plan
+    from gpulab.emulator.analysis.shapes import fast_plan, general_plan
+    from gpulab.emulator.llvm.ir import IrModule
+    from gpulab.emulator.lower.kernel import lower_kernel
 
     module, bailed_from = IrModule(), None
     if bail_points is not None:

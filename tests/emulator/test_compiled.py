@@ -15,20 +15,9 @@ import pytest
 from ptx_harness import kernel
 
 from gpulab.counters import Counters
-from gpulab.emulator import (
-    ENGINES,
-    Memory,
-    Program,
-    RunOptions,
-    cache,
-    compiled,
-    jit,
-    layout,
-    load,
-    native,
-    place_variables,
-    variants,
-)
+from gpulab.emulator import ENGINES, Memory, Program, RunOptions, compiled, layout, load, place_variables, variants
+from gpulab.emulator.llvm import cache, jit
+from gpulab.emulator.native import library
 from gpulab.errors import KernelFault, TimeLimitError
 from gpulab.launch import LaunchConfig
 from gpulab.ptx import parse
@@ -162,7 +151,7 @@ def test_ctrl_c_waits_until_native_code_has_let_go_of_the_arrays(monkeypatch: py
         let_go.append(True)
         return layout.STOP
 
-    monkeypatch.setattr(native, "drive", lambda: drive)
+    monkeypatch.setattr(library, "drive", lambda: drive)
     with pytest.raises(KeyboardInterrupt):
         _run("compiled", *CASES["choose"], threads=2)
     assert let_go == [True, True]

@@ -7,7 +7,7 @@ import pytest
 from ptx_harness import kernel, run
 
 from gpulab.emulator import load
-from gpulab.emulator.intervals import Interval, intervals
+from gpulab.emulator.analysis.intervals import Interval, intervals
 from gpulab.ptx import parse
 
 

@@ -7,9 +7,11 @@ import ctypes
 import numpy as np
 import pytest
 
-from gpulab.emulator import Memory, native, native_count, native_touch
+from gpulab.emulator import Memory
 from gpulab.emulator.compiled import aligned
 from gpulab.emulator.layout import CONTEXT_WORDS, SHARED, SLOTS
+from gpulab.emulator.native import count as native_count
+from gpulab.emulator.native import library, touch
 from gpulab.models import access
 
 BYTES = 1 << 16
@@ -25,9 +27,9 @@ class _Context:
         self.maps = np.zeros((2, BYTES // 32), np.uint8)
         row = self.memory.windows[self.base >> 40]
         row["read"], row["written"] = self.maps[0].ctypes.data, self.maps[1].ctypes.data
-        self.l1 = aligned(8 * native_touch.L1_ENTRIES)
-        self.caches = aligned(native_touch.CACHE_ENTRY_BYTES << native_touch.CACHE_BITS)
-        self.memos = aligned(native_touch.MEMO_BYTES * ((1 << native_touch.MEMO_BITS) + 1))
+        self.l1 = aligned(8 * touch.L1_ENTRIES)
+        self.caches = aligned(touch.CACHE_ENTRY_BYTES << touch.CACHE_BITS)
+        self.memos = aligned(touch.MEMO_BYTES * ((1 << touch.MEMO_BITS) + 1))
         self.words = np.zeros(CONTEXT_WORDS, np.int64)
         values = {"windows": self.memory.windows.ctypes.data, "last_window": len(self.memory.windows) - 1,
                   "l1": self.l1.ctypes.data, "caches": self.caches.ctypes.data, "memos": self.memos.ctypes.data,
@@ -37,10 +39,10 @@ class _Context:
 
     def count(self, function: str, *arguments: int) -> np.ndarray:
         """Call a helper with new counters behind the `None` place; the counts in the order of `WORDS`."""
-        counters = aligned(native_touch.WORD_BYTES)
+        counters = aligned(touch.WORD_BYTES)
         places = [counters.ctypes.data if a is None else a for a in arguments]
         kinds = [ctypes.c_int64] * (1 + len(places))
-        address = native.helpers().addresses[function]
+        address = library.helpers().addresses[function]
         ctypes.CFUNCTYPE(None, *kinds)(address)(self.words.ctypes.data, *places)
         raw = counters.view(np.int64).reshape(1, -1)
         info = arguments[-1]

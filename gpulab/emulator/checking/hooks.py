@@ -9,12 +9,12 @@ from gpulab.emulator import layout
 from gpulab.emulator.checking.arithmetic import Indices, indices
 from gpulab.emulator.checking.layout import NO_FLAG, NO_READ, STRENGTH_AT, own, own_word
 from gpulab.emulator.checking.strength import is_barrier_in_memory, is_fence, strengths
-from gpulab.emulator.ir import Value, bits_of, constant
+from gpulab.emulator.llvm.ir import Value, bits_of, constant
 from gpulab.ptx.syntax import Immediate
 
 if TYPE_CHECKING:
-    from gpulab.emulator.lower_access import Access
-    from gpulab.emulator.lower_values import State
+    from gpulab.emulator.lower.access import Access
+    from gpulab.emulator.lower.values import State
     from gpulab.emulator.program import Program
 
 LARGEST_ACCESS_BYTES = 16

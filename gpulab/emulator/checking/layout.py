@@ -10,8 +10,8 @@ last store, and those of two readers since.
 
 from __future__ import annotations
 
-from gpulab.emulator.ir import Builder, Value, constant
 from gpulab.emulator.layout import BARRIERS, WARP, get
+from gpulab.emulator.llvm.ir import Builder, Value, constant
 
 THREAD_BITS, STRENGTH_SHIFT, SITE_SHIFT, TIME_SHIFT = 10, 10, 12, 30
 SITES = 1 << (TIME_SHIFT - SITE_SHIFT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from gpulab.emulator import jit
+from gpulab.emulator.llvm import jit
 
 
 @functools.cache
@@ -16,7 +16,7 @@ def helpers() -> jit.Code:
 def _make() -> jit.Source:
     # Loaded only where something must be compiled.
     from gpulab.emulator.checking import native_copies, native_order, native_shadow, native_table
-    from gpulab.emulator.ir import IrModule
+    from gpulab.emulator.llvm.ir import IrModule
 
     module = IrModule()
     native_table.define(module)

@@ -24,8 +24,8 @@ from gpulab.emulator.checking.layout import (
     time_of,
 )
 from gpulab.emulator.checking.native_order import fence_of, in_this_block
-from gpulab.emulator.ir import Builder, IrModule, Value, constant
 from gpulab.emulator.layout import WARP
+from gpulab.emulator.llvm.ir import Builder, IrModule, Value, constant
 
 _PARAMETERS = (
     ("context", "ptr"),

@@ -22,8 +22,8 @@ from gpulab.emulator.checking.layout import (
     tick,
     time_of,
 )
-from gpulab.emulator.ir import Builder, IrModule, Value, constant
 from gpulab.emulator.layout import WARP
+from gpulab.emulator.llvm.ir import Builder, IrModule, Value, constant
 
 _LANES = (("context", "ptr"), ("warp", "i64"), ("mask", "i32"))
 

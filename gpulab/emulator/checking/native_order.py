@@ -35,9 +35,9 @@ from gpulab.emulator.checking.layout import (
     time_of,
 )
 from gpulab.emulator.checking.native_copies import when_done
-from gpulab.emulator.ir import Builder, IrModule, Value, constant
 from gpulab.emulator.layout import BARRIERS, FINISHED, WARP, frame_get, get
-from gpulab.emulator.native_touch import increment
+from gpulab.emulator.llvm.ir import Builder, IrModule, Value, constant
+from gpulab.emulator.native.touch import increment
 
 _CONTEXT = ("context", "ptr")
 _WARP_AND_BARRIER = (_CONTEXT, ("warp", "i64"), ("barrier", "i64"))

@@ -23,10 +23,10 @@ from gpulab.emulator.checking.layout import (
     time_of,
 )
 from gpulab.emulator.checking.native_visit import Visit
-from gpulab.emulator.ir import Builder, Value, constant, lane_numbers
 from gpulab.emulator.layout import WARP, get
+from gpulab.emulator.llvm.ir import Builder, Value, constant, lane_numbers
 from gpulab.emulator.memory import WINDOW_BITS
-from gpulab.emulator.native_address import room_for, row_field, window_row
+from gpulab.emulator.native.address import room_for, row_field, window_row
 
 
 def settle(visit: Visit) -> Value:

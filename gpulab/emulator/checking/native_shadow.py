@@ -21,10 +21,10 @@ from gpulab.emulator.checking.layout import (
 )
 from gpulab.emulator.checking.native_order import arrive_at_grid, take_turn
 from gpulab.emulator.checking.native_visit import Visit
-from gpulab.emulator.ir import Builder, IrModule, Value, constant
 from gpulab.emulator.layout import WARP, get
+from gpulab.emulator.llvm.ir import Builder, IrModule, Value, constant
 from gpulab.emulator.memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS
-from gpulab.emulator.native_address import SPACES, place_of
+from gpulab.emulator.native.address import SPACES, place_of
 
 _PARAMETERS = (
     ("context", "ptr"),

@@ -19,9 +19,9 @@ from gpulab.emulator.checking.layout import (
     own,
     own_word,
 )
-from gpulab.emulator.ir import Builder, IrModule, Value, constant
 from gpulab.emulator.layout import WARP, get
-from gpulab.emulator.native_touch import increment
+from gpulab.emulator.llvm.ir import Builder, IrModule, Value, constant
+from gpulab.emulator.native.touch import increment
 
 _EXAMPLE = ("thread", "address", "record", "same_block")
 _PARAMETERS = (("context", "ptr"), *((name, "i64") for name in ("kind", "site", "other", *_EXAMPLE)))

@@ -16,8 +16,8 @@ from gpulab.emulator.checking.layout import (
     own,
     own_place,
 )
-from gpulab.emulator.ir import Builder, Value, constant
 from gpulab.emulator.layout import ATOMIC, INSTRUCTION_SHIFT, STORE, WARP, get
+from gpulab.emulator.llvm.ir import Builder, Value, constant
 
 
 class Visit:

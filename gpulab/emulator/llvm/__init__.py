@@ -1,0 +1,1 @@
+"""Text of LLVM IR, its compiler, and native code on disk."""
