@@ -11,6 +11,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from gpulab.trace import Trace
+
 PER_INSTRUCTION = (
     "warp_instructions",
     "thread_instructions",
@@ -81,6 +83,8 @@ class Counters:
     sampled_blocks : int or None
         Number of blocks that really ran if the launch was sampled, else None. Of a profile, all other counts are
         extrapolated to the grid then.
+    trace : Trace or None
+        A sample of the lines that were accessed, if it was asked for. Of a sampled launch it is not extrapolated.
     """
 
     warp_instructions: np.ndarray
@@ -106,6 +110,7 @@ class Counters:
     warps: int = 0
     threads: int = 0
     sampled_blocks: int | None = None
+    trace: Trace | None = None
 
     @classmethod
     def zeros(cls, instructions: int) -> Counters:
@@ -122,6 +127,7 @@ class Counters:
         found: dict[str, tuple[object, object]] = {}
         for item in fields(self):
             mine, theirs = getattr(self, item.name), getattr(other, item.name)
-            if not np.array_equal(mine, theirs):
+            equal = np.array_equal(mine, theirs) if isinstance(mine, np.ndarray) else mine == theirs
+            if not equal:
                 found[item.name] = (mine, theirs)
         return found
