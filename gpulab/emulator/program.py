@@ -31,6 +31,7 @@ from gpulab.ptx.syntax import (
     symbols_in,
 )
 from gpulab.ptx.types import TYPE_BYTES, is_float
+from gpulab.trace import Tracing
 
 DYNAMIC_SHARED_ALIGN = 16
 
@@ -193,6 +194,8 @@ class RunOptions:
         How many blocks may be in flight at once, as on a GPU that holds so many; no limit if None.
     workspace : int
         Address of the workspace of a cooperative launch; 0 for all others.
+    tracing : Tracing, optional
+        What to trace besides counting; nothing if None. `Counters.l1_miss_sectors` stays 0 while it is not None.
     """
 
     count: bool = True
@@ -202,6 +205,7 @@ class RunOptions:
     touched: Touched | None = None
     resident_blocks: int | None = None
     workspace: int = 0
+    tracing: Tracing | None = None
 
     def in_flight(self, program: Program, blocks: int) -> int:
         """How many blocks of a launch of so many can help each other; 1 where a block never waits for another."""

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpulab import trace
 from gpulab.counters import Counters
 from gpulab.emulator.analysis.touched import Touched
 from gpulab.launch import LaunchConfig
 from gpulab.models import access
 from gpulab.ptx.opcodes import Form
+
+if TYPE_CHECKING:
+    from gpulab.emulator.reference.warp import Warp
 
 L1_ENTRIES = 4096
 """Sectors of 32 bytes: a modeled L1 of 128 KiB."""
@@ -23,6 +29,7 @@ _L1_FACTOR = (1 << 33) + (3 << 25) + 97
 _L1_SHIFT = 33
 _WORD_BYTES = 4
 _ROW_BYTES = 128
+_KINDS = {"load": trace.LOAD, "store": trace.STORE}
 
 
 L1 = defaultdict[int, deque[int]]
@@ -36,10 +43,14 @@ def new_l1() -> L1:
 class Tally:
     """Fills the `Counters` of one launch."""
 
-    def __init__(self, instructions: int, launch: LaunchConfig, *, count: bool) -> None:
+    def __init__(
+        self, instructions: int, launch: LaunchConfig, *, count: bool, tracing: trace.Tracing | None = None
+    ) -> None:
         self.counters = Counters.zeros(instructions)
         self._launch = launch
         self._count = count
+        self._recorder = trace.Recorder(tracing) if count and tracing is not None else None
+        self._warp: Warp
         self._l1 = new_l1()
         self._read: set[int] = set()
         self._written: set[int] = set()
@@ -55,21 +66,26 @@ class Tally:
         """Go on with a block."""
         self._l1 = l1
 
-    def finish(self, touched: Touched, *, sampled: bool) -> Counters:
-        """The counters, complete; adds the sectors to `touched`."""
-        if sampled:
+    def finish(self, touched: Touched, chosen: Sequence[int] | None) -> Counters:
+        """The counters, complete; adds the sectors to `touched`. `chosen` are the blocks that ran, None for all."""
+        if chosen is not None:
             self.counters.sampled_blocks = self.counters.blocks
+        if self._recorder is not None:
+            self.counters.trace = self._recorder.finish(chosen)
+            self.counters.l1_miss_sectors[:] = 0
         touched.mark(self._read, self._written)
         distinct = touched.counts().sum(axis=0).tolist()
         counters = self.counters
         counters.distinct_sectors_read, counters.distinct_sectors_written, counters.footprint_sectors = distinct
         return counters
 
-    def instruction(self, index: int, active: np.ndarray, on: np.ndarray) -> None:
-        """A warp executed an instruction with these lanes active, and these of them predicated on."""
+    def instruction(self, warp: Warp, index: int, on: np.ndarray) -> None:
+        """A warp executes an instruction with its active lanes, and these of them predicated on."""
+        self._warp = warp
+        warp.executed += 1
         if self._count:
             self.counters.warp_instructions[index] += 1
-            self.counters.thread_instructions[index] += int(active.sum())
+            self.counters.thread_instructions[index] += int(warp.active.sum())
             self.counters.thread_instructions_pred_on[index] += int(on.sum())
 
     def branch(self, index: int, targets: int) -> None:
@@ -124,6 +140,10 @@ class Tally:
         self.counters.copied_wavefronts_ideal[index] += access.wavefronts_ideal(lanes, size)
 
     def _touch(self, index: int, form: Form, sectors: list[int]) -> None:
+        if self._recorder is not None:
+            warp, kind = self._warp, _KINDS.get(form.kind or "", trace.ATOMIC)
+            where = {"block": warp.block.number, "warp": warp.number, "instruction": index, "time": warp.executed - 1}
+            self._recorder.request(sectors, kind=kind, **where)
         if form.kind != "store":
             self._read.update(sectors)
         if form.kind != "load":

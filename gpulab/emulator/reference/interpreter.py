@@ -60,13 +60,13 @@ def execute(
     program.prepare(memory)
     names = symbols | program.shared | program.local | {name: at for name, (at, _) in program.parameters.items()}
     shared = Launch(program, launch, np.frombuffer(parameters, np.uint8), memory, names, options.workspace)
-    tally = Tally(len(program.forms), launch, count=options.count)
+    tally = Tally(len(program.forms), launch, count=options.count, tracing=options.tracing)
     machine = _Machine(shared, tally, time.monotonic() + options.time_limit_s, options.time_limit_s)
     numbers = options.blocks if options.blocks is not None else range(launch.blocks)
     schedule = Schedule(shared, tally, machine.run_basic_block, options.in_flight(program, len(numbers)))
     with np.errstate(all="ignore"):
         schedule.run(numbers)
-    counters = tally.finish(options.touched or Touched(memory.allocations), sampled=options.blocks is not None)
+    counters = tally.finish(options.touched or Touched(memory.allocations), options.blocks)
     counters.leave_out(program.synthetic)
     return counters
 
@@ -98,7 +98,7 @@ class _Machine:
         for index in range(block.start, block.stop):
             instruction = function.instructions[index]
             on = warp.guard(instruction)
-            self.tally.instruction(index, warp.active, on)
+            self.tally.instruction(warp, index, on)
             if instruction.opcode in ("bra", "brx", "ret", "exit"):
                 goals = self._leave(warp, index, instruction, on, goals)
             elif self.launch.program.forms[index].kind == "barrier":

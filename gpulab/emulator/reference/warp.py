@@ -149,6 +149,8 @@ class Warp:
         Number of the barrier at which lanes have arrived.
     budget : int
         How often a loop that may wait for other threads may still be run before its lanes are parked.
+    executed : int
+        Instructions that it has executed, whatever lanes were active.
     registers : dict of str to numpy.ndarray
         Patterns by name, 32 lanes each.
     local : numpy.ndarray
@@ -168,6 +170,7 @@ class Warp:
     barrier: int = 0
     budget: int = SPIN_BUDGET
     status: Status = Status.READY
+    executed: int = 0
     registers: dict[str, np.ndarray] = field(init=False)
     local: np.ndarray = field(init=False)
     _last_yield: bytes = b""
