@@ -38,8 +38,9 @@ from gpulab.launch import LaunchConfig
 _NO_FAULT = 2**62
 _POLL_S = 0.05
 _STOP_POLL_S = 0.001
-# An OS thread takes so many blocks at once, but not more than a part of its share, so that all end at about the same time.
-_MOST_TURNS, _SHARES = 16, 16
+# An OS thread takes so many blocks at once, neighbors, whose memory the processor reads ahead; but not more than a part of
+# its share, so that all end at about the same time.
+_MOST_TURNS, _SHARES = 256, 16
 
 
 def execute(
@@ -235,7 +236,6 @@ class Run:
             if self.in_flight > 1
             else max(1, min(_MOST_TURNS, self.block_count // (_SHARES * thread_count))),
             "frame_bytes": self.code.frame_bytes,
-            "frame_clear": layout.FRAME_AT,
             "fast": self.code.address,
             "passes": self.program.passes.ctypes.data if self.code.kind.general else 0,
             "flow_blocks": len(program.graph.blocks),

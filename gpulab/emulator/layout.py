@@ -31,7 +31,7 @@ _CONTEXT = (
     # State
     "in_block", "warp", "block", "ctaid.x", "ctaid.y", "ctaid.z", "epoch",
     "l1_version", "l1_version.1", "l1_version.2", "l1_version.3",
-    "warp_local", "blocks_run", "moved", "progress", "clock", "turn", "frame_clear", "dynamic_shared",
+    "warp_local", "blocks_run", "moved", "progress", "clock", "turn", "begun", "dynamic_shared",
     # The fault
     "fault_kind", "fault_instruction", "fault_lane", "fault_address", "fault_block", "fault_warp", "fault_extra",
 )  # fmt: skip

@@ -24,13 +24,21 @@ def define(module: IrModule) -> tuple[str, ...]:
     context = b.argument("context", "ptr")
     rounds, blocks, out = b.fresh("rounds"), b.fresh("blocks"), b.fresh("out")
     result = b.variable(constant("i32", layout.DONE))
+    # Whether a warp of the block has returned before its end.
+    pending = b.variable(constant("i64", 1))
     b.cond(b.is_("ne", get(b, context, "in_block"), 0), rounds, blocks)
     b.label(blocks)
     _take_block(b, context, result, out)
     _enter_block(b, context)
+    b.store(constant("i64", 0), pending)
     b.br(rounds)
     b.label(rounds)
-    _run_warps(b, context, result, out)
+    _run_warps(b, context, result, pending, out)
+    with b.if_(b.is_("eq", b.load("i64", pending), 0)):
+        put(b, context, "in_block", constant("i64", 0))
+        b.br(blocks)
+        b.label(b.fresh("dead"))
+    b.store(constant("i64", 1), pending)
     _end_round(b, context, result, rounds, blocks, out)
     b.label(out)
     b.ret(b.load("i32", result))
@@ -58,15 +66,23 @@ def _take_block(b: Builder, context: Value, result: Value, out: str) -> None:
     # Limit by turn, not number: blocks are begun in turn order, so every earlier one gets to its own end.
     limit = b.load("i64", get(b, context, "fault_limit", "ptr"))
     _leave_if(b, b.compare("ugt", turn, limit), result, layout.DONE, out)
-    linear = b.load("i64", block)
-    put(b, context, "block", linear)
-    nx, ny = get(b, context, "nctaid.x"), get(b, context, "nctaid.y")
-    rows = b.binary("udiv", linear, nx)
-    put(b, context, "ctaid.x", b.sub(linear, b.mul(rows, nx)))
-    planes = b.binary("udiv", rows, ny)
-    put(b, context, "ctaid.y", b.sub(rows, b.mul(planes, ny)))
-    put(b, context, "ctaid.z", planes)
+    _place_block(b, context, b.load("i64", block))
     put(b, context, "turn", turn)
+
+
+def _place_block(b: Builder, context: Value, linear: Value) -> None:
+    """Where a block is in the grid; most follow the last one in its row, and divisions take long."""
+    before, nx = get(b, context, "ctaid.x"), get(b, context, "nctaid.x")
+    follows = b.compare("eq", linear, b.add(get(b, context, "block"), 1))
+    beside = b.and_(follows, b.compare("ult", b.add(before, 1), nx))
+    put(b, context, "block", linear)
+    put(b, context, "ctaid.x", b.add(before, 1))
+    with b.if_(b.not_(beside)):
+        ny, rows = get(b, context, "nctaid.y"), b.binary("udiv", linear, nx)
+        put(b, context, "ctaid.x", b.sub(linear, b.mul(rows, nx)))
+        planes = b.binary("udiv", rows, ny)
+        put(b, context, "ctaid.y", b.sub(rows, b.mul(planes, ny)))
+        put(b, context, "ctaid.z", planes)
 
 
 def _next_turn(b: Builder, context: Value) -> Value:
@@ -81,19 +97,10 @@ def _next_turn(b: Builder, context: Value) -> Value:
     return b.load("i64", turn)
 
 
-def _clear_lines(b: Builder, start: Value, size: Value) -> None:
-    """Clear so many bytes, rounded up to whole lines of 64: few, so that a call would cost more."""
-    done = b.variable(constant("i64", 0))
-    with b.loop() as leave:
-        now = b.load("i64", done)
-        b.go_if(b.compare("uge", now, size), leave)
-        b.store(b.add(now, 64), done)
-        b.store(constant("i64", 0, 8), b.offset(start, now), align=64)
-
-
 def _clear(b: Builder, start: Value, size: Value) -> None:
     b.declare("llvm.memset.p0.i64", "void", "ptr, i8, i64, i1")
-    b.emit(f"call void @llvm.memset.p0.i64({start.ir}, i8 0, {size.ir}, i1 false)")
+    with b.if_(b.is_("ne", size, 0)):
+        b.emit(f"call void @llvm.memset.p0.i64({start.ir}, i8 0, {size.ir}, i1 false)")
 
 
 def _clear_local(b: Builder, context: Value, lanes: Value) -> None:
@@ -120,59 +127,90 @@ def _enter_block(b: Builder, context: Value) -> None:
     put(b, context, "blocks_run", b.add(get(b, context, "blocks_run"), 1))
     for name in ("in_block", "progress"):
         put(b, context, name, constant("i64", 1))
-    for name in ("warp", "moved", "clock"):
+    for name in ("warp", "begun", "moved", "clock"):
         put(b, context, name, constant("i64", 0))
     touch.advance_epoch(b, context)
     _clear(b, get(b, context, "shared", "ptr"), get(b, context, "shared_bytes"))
-    warps, threads = get(b, context, "warps"), get(b, context, "threads")
-    _clear_local(b, context, b.mul(warps, layout.WARP))
-    _clear(b, b.offset(context, 8 * layout.ARRIVED), constant("i64", layout.BARRIER_BYTES * layout.BARRIERS))
-    index = b.variable(constant("i64", 0))
-    for frame in each_frame(b, context):
-        warp = b.load("i64", index)
-        b.store(b.add(warp, 1), index)
-        _clear_lines(b, frame, get(b, context, "frame_clear"))
-        lanes = b.sub(threads, b.mul(warp, layout.WARP))
-        some = b.resize(b.sub(b.shl(constant("i64", 1), b.and_(lanes, 63)), 1), "i32")
-        mask = b.select(b.is_("uge", lanes, layout.WARP), constant("i32", -1), some)
-        frame_put(b, frame, "mask", mask)
-        frame_put(b, frame, "index", warp)
-        frame_put(b, frame, "budget", constant("i64", SPIN_BUDGET))
+    _clear_local(b, context, b.mul(get(b, context, "warps"), layout.WARP))
+    b.store(constant("i64", 0, layout.BARRIER_BYTES * layout.BARRIERS // 8), b.offset(context, 8 * layout.ARRIVED))
 
 
-def _run_warps(b: Builder, context: Value, result: Value, out: str) -> None:
-    """Run each warp that is ready until it returns."""
+def _begin_warp(b: Builder, context: Value, frame: Value, warp: Value) -> None:
+    """Make a frame ready when its warp's first turn comes; until then it is that of a warp of the last block that finished."""
+    put(b, context, "begun", b.add(warp, 1))
+    for start in range(0, layout.FRAME_AT, 64):
+        b.store(constant("i64", 0, 8), b.offset(frame, start), align=64)
+    lanes = b.sub(get(b, context, "threads"), b.mul(warp, layout.WARP))
+    some = b.resize(b.sub(b.shl(constant("i64", 1), b.and_(lanes, 63)), 1), "i32")
+    frame_put(b, frame, "mask", b.select(b.is_("uge", lanes, layout.WARP), constant("i32", -1), some))
+    frame_put(b, frame, "index", warp)
+    # Again, in a store of its own: a load of a part of a wider one waits until that is through.
+    frame_put(b, frame, "resume", constant("i64", 0))
+    frame_put(b, frame, "budget", constant("i64", SPIN_BUDGET))
+
+
+def _run_warps(b: Builder, context: Value, result: Value, pending: Value, out: str) -> None:
+    """Run each warp that is ready until it returns; most often that is its end."""
     with b.loop() as leave:
         warp = get(b, context, "warp")
         b.go_if(b.compare("uge", warp, get(b, context, "warps")), leave)
-        frame = frame_of(b, context, warp)
-        with b.if_(b.is_("eq", frame_get(b, frame, "status"), layout.READY)):
-            local = b.mul(b.mul(warp, layout.WARP), get(b, context, "local_bytes"))
-            put(b, context, "warp_local", b.add(get(b, context, "local"), local))
-            code = _call_warp(b, context, frame, result, out)
-            _leave_if(b, b.is_("eq", code, layout.STOP), result, layout.STOP, out)
-            with b.if_(b.is_("eq", code, layout.FAULT)):
-                _lower_limit(b, context)
-                b.store(constant("i32", layout.FAULT), result)
-                b.br(out)
-                b.label(b.fresh("dead"))
-            _note_end_of_run(b, context, frame, code)
+        frame, noted = frame_of(b, context, warp), b.fresh("noted")
+        local = b.mul(b.mul(warp, layout.WARP), get(b, context, "local_bytes"))
+        put(b, context, "warp_local", b.add(get(b, context, "local"), local))
+        code = _call_warp(b, context, frame, warp, noted, result, out)
+        finished, other = b.fresh("finished"), b.fresh("other")
+        b.cond(b.is_("eq", code, layout.DONE), finished, other)
+        b.label(finished)
+        frame_put(b, frame, "status", constant("i32", layout.FINISHED))
+        for name in ("moved", "progress"):
+            put(b, context, name, constant("i64", 1))
+        b.br(noted)
+        b.label(other)
+        _leave_if(b, b.is_("eq", code, layout.STOP), result, layout.STOP, out)
+        with b.if_(b.is_("eq", code, layout.FAULT)):
+            _lower_limit(b, context)
+            b.store(constant("i32", layout.FAULT), result)
+            b.br(out)
+            b.label(b.fresh("dead"))
+        b.store(constant("i64", 1), pending)
+        _note_return(b, context, frame, code)
+        b.br(noted)
+        b.label(noted)
         put(b, context, "warp", b.add(get(b, context, "warp"), 1))
 
 
-def _call_warp(b: Builder, context: Value, frame: Value, result: Value, out: str) -> Value:
-    """Call the variant that the warp is in; a bail-out goes on in the general one."""
+def _call_warp(
+    b: Builder, context: Value, frame: Value, warp: Value, noted: str, result: Value, out: str
+) -> Value:  # fmt: skip
+    """Call the variant that the warp is in if it is ready; a bail-out goes on in the general one.
+
+    A frame that has just been cleared is not asked: such a load waits until the wide stores are through.
+    """
     code = b.variable(constant("i32", layout.BAIL))
-    with b.if_(b.is_("eq", frame_get(b, frame, "mode"), 0)):
-        fast = get(b, context, "fast", "ptr")
-        b.store(b.assign("i32", 1, f"call i32 {fast.text}({context.ir}, {frame.ir})"), code)
-        bailed = b.is_("eq", b.load("i32", code), layout.BAIL)
-        frame_put(b, frame, "mode", b.cast("zext", bailed, "i32"))
-    with b.if_(b.is_("eq", b.load("i32", code), layout.BAIL)):
-        general = get(b, context, "general")
-        _leave_if(b, b.is_("eq", general, 0), result, layout.BAIL, out)
-        function = b.cast("inttoptr", general, "ptr")
-        b.store(b.assign("i32", 1, f"call i32 {function.text}({context.ir}, {frame.ir})"), code)
+    names = ("fresh", "known", "ready", "fast", "bailed", "general", "returned")
+    fresh, known, ready, fast, bailed, general, returned = (b.fresh(name) for name in names)
+    b.cond(b.compare("uge", warp, get(b, context, "begun")), fresh, known)
+    b.label(known)
+    b.cond(b.is_("eq", frame_get(b, frame, "status"), layout.READY), ready, noted)
+    b.label(ready)
+    b.cond(b.is_("eq", frame_get(b, frame, "mode"), 0), fast, general)
+    b.label(fresh)
+    _begin_warp(b, context, frame, warp)
+    b.br(fast)
+    b.label(fast)
+    function = get(b, context, "fast", "ptr")
+    b.store(b.assign("i32", 1, f"call i32 {function.text}({context.ir}, {frame.ir})"), code)
+    b.cond(b.is_("eq", b.load("i32", code), layout.BAIL), bailed, returned)
+    b.label(bailed)
+    frame_put(b, frame, "mode", constant("i32", 1))
+    b.br(general)
+    b.label(general)
+    address = get(b, context, "general")
+    _leave_if(b, b.is_("eq", address, 0), result, layout.BAIL, out)
+    function = b.cast("inttoptr", address, "ptr")
+    b.store(b.assign("i32", 1, f"call i32 {function.text}({context.ir}, {frame.ir})"), code)
+    b.br(returned)
+    b.label(returned)
     return b.load("i32", code)
 
 
@@ -182,11 +220,10 @@ def _lower_limit(b: Builder, context: Value) -> None:
     b.assign("i64", 1, f"atomicrmw umin {limit.ir}, {turn.ir} seq_cst")
 
 
-def _note_end_of_run(b: Builder, context: Value, frame: Value, code: Value) -> None:
-    """What a warp does that returned: it is finished, waits, or yields and stays ready."""
+def _note_return(b: Builder, context: Value, frame: Value, code: Value) -> None:
+    """What a warp does that returned before its end: it waits, or yields and stays ready."""
     yields, got_on = b.is_("eq", code, layout.YIELD), b.is_("ne", code, layout.YIELD)
-    waits = b.select(b.is_("eq", code, layout.WAIT), constant("i32", layout.WAITING), constant("i32", layout.FINISHED))
-    frame_put(b, frame, "status", b.select(yields, constant("i32", layout.READY), waits))
+    frame_put(b, frame, "status", b.select(yields, constant("i32", layout.READY), constant("i32", layout.WAITING)))
     put(b, context, "moved", b.or_(get(b, context, "moved"), b.cast("zext", got_on, "i64")))
     changed = b.variable(b.cast("zext", got_on, "i32"))
     with b.if_(yields):
