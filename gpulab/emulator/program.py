@@ -11,17 +11,17 @@ import numpy as np
 from gpulab.emulator.analysis.meeting import is_aligned, passes
 from gpulab.emulator.analysis.touched import Touched
 from gpulab.emulator.memory import Memory
-from gpulab.errors import GpulabError, UnsupportedInstruction
+from gpulab.errors import DeviceError, GpulabError
 from gpulab.ptx.callgraph import function_addresses
 from gpulab.ptx.cfg import FlowGraph, flow
-from gpulab.ptx.inline import BUILT_INS, inline_calls
+from gpulab.ptx.consistency import LOCAL_BYTES, check
+from gpulab.ptx.inline import inline_calls
 from gpulab.ptx.opcodes import Form, form, read_registers
 from gpulab.ptx.spins import find_spins
 from gpulab.ptx.stack import ALLOCA_AREA, FRAME, STACK, STACK_BYTES
 from gpulab.ptx.syntax import (
     Address,
     Function,
-    Group,
     Instruction,
     Module,
     Register,
@@ -30,7 +30,7 @@ from gpulab.ptx.syntax import (
     Variable,
     symbols_in,
 )
-from gpulab.ptx.types import TYPE_BYTES, is_float
+from gpulab.ptx.types import is_float
 from gpulab.trace import Tracing
 
 DYNAMIC_SHARED_ALIGN = 16
@@ -227,8 +227,8 @@ def load(module: Module, entry: str) -> Program:
         raise GpulabError(f"The PTX has no kernel '{entry}'. It has: {', '.join(module.entries) or 'none'}.")
     function = inline_calls(module, entry)
     forms = tuple(form(instruction) for instruction in function.instructions)
-    _check_registers(function, forms)
     parameters, parameter_bytes = _lay_out(function.parameters)
+    check(module, function, forms, parameters)
     shared_variables = _used_shared(module, function)
     static, static_bytes = _lay_out(v for v in shared_variables if not v.extern)
     reserved = _aligned(static_bytes, DYNAMIC_SHARED_ALIGN)
@@ -236,7 +236,11 @@ def load(module: Module, entry: str) -> Program:
         static_bytes = reserved + RESERVED_SHARED_BYTES
     dynamic_start = _aligned(static_bytes, DYNAMIC_SHARED_ALIGN)
     local, local_bytes = _lay_out(v for v in function.variables.values() if v.space in ("local", "param"))
-    _check_symbols(module, function)
+    if local_bytes > LOCAL_BYTES:
+        raise GpulabError(
+            f"A thread of {entry} has {local_bytes:,} bytes of local memory, but at most {LOCAL_BYTES >> 10} KiB are possible "
+            f"(PTX line {function.span.line}). Make its local arrays smaller, or keep them in global memory."
+        )
     graph = flow(function, forms)
     spins = find_spins(function, forms, graph)
     names = {FRAME, *local}
@@ -299,48 +303,6 @@ def _used_shared(module: Module, function: Function) -> list[Variable]:
     return [variable for variable in candidates if variable.space == "shared" and variable.name in used]
 
 
-def _check_symbols(module: Module, function: Function) -> None:
-    known = set(function.labels) | set(function.branch_targets) | set(function.variables) | set(BUILT_INS)
-    known |= {parameter.name for parameter in function.parameters}
-    known |= {name for name, variable in module.variables.items() if not variable.extern or variable.space == "shared"}
-    for instruction in function.instructions:
-        for operand in instruction.operands:
-            for symbol in symbols_in(operand):
-                if symbol.name not in known:
-                    raise _refusal(instruction, f"'{symbol.name}' is not defined in this module.")
-                if instruction.opcode == "call" and symbol.name not in BUILT_INS:
-                    raise _refusal(instruction, "arguments of a built-in must be scalars.")
-
-
-# ---- registers
-
-
-def _check_registers(function: Function, forms: Sequence[Form]) -> None:
-    for instruction, its_form in zip(function.instructions, forms, strict=True):
-        for operand, role in zip(instruction.operands, its_form.roles, strict=False):
-            is_fragment = role.shape == "fragment" and isinstance(operand, Group)
-            for register in operand.elements if is_fragment else (operand,):
-                if isinstance(register, Register) and register.name != "_" and role.type in TYPE_BYTES:
-                    _check_register(instruction, its_form, register, role.type, function.registers)
-
-
-def _check_register(
-    instruction: Instruction, its_form: Form, register: Register, type_name: str, registers: dict[str, str]
-) -> None:
-    declared = registers[register.name]
-    fits = TYPE_BYTES[declared] == TYPE_BYTES[type_name] and (declared == "pred") == (type_name == "pred")
-    # Loads, stores and conversions take registers wider than the type (PTX ISA 9.4.1).
-    if its_form.opcode in ("ld", "ldu", "st", "cvt") and declared != "pred" and not is_float(type_name):
-        fits = TYPE_BYTES[declared] >= TYPE_BYTES[type_name]
-    if not fits:
-        raise _refusal(instruction, f"register {register.name} has type .{declared}, but .{type_name} is needed.")
-
-
-def _refusal(instruction: Instruction, message: str) -> UnsupportedInstruction:
-    line = instruction.span.line
-    return UnsupportedInstruction(f"PTX line {line}: '{instruction.text}': {message}", line)
-
-
 # ---- order of blocks
 
 
@@ -373,9 +335,14 @@ def place_variables(module: Module, memory: Memory) -> dict[str, int]:
     -------
     dict of str to int
         Virtual address by name.
+
+    Raises
+    ------
+    DeviceError
+        If this computer has not as much memory.
     """
     variables = [v for v in module.variables.values() if v.space in ("global", "const") and not v.extern]
-    contents = {v.name: np.zeros(v.size, np.uint8) for v in variables}
+    contents = {v.name: _zeros(v) for v in variables}
     symbols = {v.name: memory.adopt(contents[v.name], v.name, v.space == "global", v.space == "const").address
                for v in variables}  # fmt: skip
     functions = function_addresses(module)
@@ -388,3 +355,13 @@ def place_variables(module: Module, memory: Memory) -> dict[str, int]:
             width = variable.size // max(variable.count, 1)
             host[offset : offset + width] = np.frombuffer(address.to_bytes(8, "little"), np.uint8)[:width]
     return symbols
+
+
+def _zeros(variable: Variable) -> np.ndarray:
+    try:
+        return np.zeros(variable.size, np.uint8)
+    except MemoryError as error:
+        raise DeviceError(
+            f"Variable '{variable.name}' of {variable.size:,} bytes does not fit into this computer's memory, which stands "
+            "in for that of the GPU. Make it smaller."
+        ) from error

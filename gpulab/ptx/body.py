@@ -24,6 +24,8 @@ from gpulab.ptx.syntax import (
 )
 from gpulab.ptx.types import TYPE_BYTES
 
+MOST_SCOPES = 100
+
 
 class BodyReader:
     """Reads one body between ``{`` and ``}``; the results lie in the attributes, named as in `Function`."""
@@ -46,7 +48,8 @@ class BodyReader:
             ".loc": self._read_location,
             ".pragma": tokens.skip_statement,
             ".section": lambda: skip_section(tokens),
-            **{f".{space}": self._variable_reader(space) for space in ("local", "shared", "param", "global", "const")},
+            **{f".{space}": self._variable_reader(space) for space in ("local", "shared", "param")},
+            **dict.fromkeys((".global", ".const"), self._refuse_variables),
             ".extern": self._read_extern,
         }
         for parameter in parameters:
@@ -70,7 +73,9 @@ class BodyReader:
         tokens.index += 1
 
     def _read_scope(self) -> None:
-        first = len(self.instructions)
+        first, lists = len(self.instructions), len(self.branch_targets)
+        if self._scope.depth == MOST_SCOPES:
+            raise self._tokens.error(f"Scopes are nested more than {MOST_SCOPES} deep.")
         self._tokens.index += 1
         self._scope.open()
         self.read()
@@ -78,6 +83,8 @@ class BodyReader:
         if renamed:
             # A label may be used before it stands; by now all of the scope's own names are known.
             self.instructions[first:] = [_rename(each, renamed) for each in self.instructions[first:]]
+            for name, targets in list(self.branch_targets.items())[lists:]:
+                self.branch_targets[name] = tuple(renamed.get(target, target) for target in targets)
 
     def _read_directive(self) -> None:
         tokens = self._tokens
@@ -91,11 +98,11 @@ class BodyReader:
 
     def _declare_parameter(self, parameter: Variable) -> None:
         self._scope.unique(parameter.name)
-        if parameter.space == "reg":
+        is_register = parameter.space == "reg"
+        if is_register:
             self.registers[parameter.name] = parameter.type
-            self._scope.declare(parameter.name, Register(parameter.name))
-        else:
-            self._scope.declare(parameter.name, Symbol(parameter.name))
+        if not self._scope.declare(parameter.name, (Register if is_register else Symbol)(parameter.name)):
+            raise self._tokens.error(f"The function has two parameters '{parameter.name}'.")
 
     def _read_registers(self) -> None:
         first = self._tokens.index
@@ -115,6 +122,11 @@ class BodyReader:
                 self._declare(variable.name, Symbol(name), first)
 
         return read
+
+    def _refuse_variables(self) -> None:
+        raise self._tokens.error(
+            "Variables in .global and .const are declared before the functions of the module.", self._tokens.index - 1
+        )
 
     def _read_extern(self) -> None:
         space = self._tokens.expect_kind("directive", "a state space")[1:]

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 
+from gpulab.ptx.initial import Contents, read_initial
 from gpulab.ptx.lexer import Tokens
-from gpulab.ptx.literals import negative, number
-from gpulab.ptx.syntax import Immediate, Symbol, Variable
+from gpulab.ptx.literals import number
+from gpulab.ptx.syntax import Variable
 from gpulab.ptx.types import TYPE_BYTES
 
 LINKING = ("extern", "visible", "weak", "common")
 # Far above what compilers write; without a limit a typing error would fill the computer's memory.
 MOST_COPIES = 1_000_000
-MOST_BYTES = 1 << 40
+MOST_BYTES = 1 << 37
 MOST_ALIGNED = 1 << 16
-_FLOAT_FORMATS = {"f16": "<e", "f32": "<f", "f64": "<d"}
+MOST_DIMENSIONS = 16
+MOST_PARAMETER_BYTES = 1 << 16
+_NEED_SIZES = ("global", "const", "shared", "local")
 
 
 def integer(tokens: Tokens) -> int:
@@ -91,6 +93,8 @@ def _read_declarator(tokens: Tokens, space: str, extern: bool) -> _Declarator:
             raise tokens.error(f"'.{word}' is not known in a declaration.", tokens.index - 1)
     if not declarator.type:
         raise tokens.error("Expected a type.")
+    if declarator.type == "pred" and space != "reg":
+        raise tokens.error(f"A .pred variable is a register; .{space} has no predicates.", tokens.index - 1)
     return declarator
 
 
@@ -110,30 +114,50 @@ def _skip_parenthesized(tokens: Tokens) -> None:
 
 def _read_names(tokens: Tokens, declarator: _Declarator) -> list[Variable]:
     """Read one name with its dimensions and initial value; ``name<4>`` makes name0 to name3."""
+    first = tokens.index
     name = tokens.expect_kind("word", "a name")
     copies = 0
     if tokens.accept("<"):
         copies = _size(tokens, MOST_COPIES)
         tokens.expect(">")
     dimensions = _read_dimensions(tokens)
-    contents = _read_initial(tokens, declarator.type) if tokens.accept("=") else None
+    most = MOST_PARAMETER_BYTES if declarator.space == "param" else MOST_BYTES
+    if prod(dimensions) * TYPE_BYTES[declarator.type] * declarator.vector > most:
+        raise tokens.error(f"'{name}' would have more than {most:,} bytes.", first)
+    contents = _read_initial(tokens, name, declarator, dimensions)
+    if contents is None and not prod(dimensions) and not declarator.extern and declarator.space in _NEED_SIZES:
+        raise tokens.error(f"'{name}' needs a size: only .extern variables come without one.", first)
     names = [f"{name}{index}" for index in range(copies)] if copies else [name]
     return [_variable(declarator, each, dimensions, contents) for each in names]
 
 
 def _read_dimensions(tokens: Tokens) -> list[int]:
-    dimensions = []
+    dimensions: list[int] = []
     while tokens.accept("["):
-        dimensions.append(0 if tokens.spelling == "]" else _size(tokens, MOST_BYTES))
+        if len(dimensions) == MOST_DIMENSIONS:
+            raise tokens.error(f"Expected at most {MOST_DIMENSIONS} dimensions.", tokens.index - 1)
+        unknown = not dimensions and tokens.spelling == "]"
+        dimensions.append(0 if unknown else _size(tokens, MOST_BYTES))
         tokens.expect("]")
     return dimensions
 
 
-def _variable(declarator: _Declarator, name: str, dimensions: list[int], contents: _Contents | None) -> Variable:
+def _read_initial(tokens: Tokens, name: str, declarator: _Declarator, dimensions: list[int]) -> Contents | None:
+    if not tokens.accept("="):
+        return None
+    if declarator.space not in ("global", "const") or declarator.extern:
+        raise tokens.error(
+            f"'{name}' can have no initial value: only variables in .global and .const that are no .extern can.",
+            tokens.index - 1,
+        )
+    return read_initial(tokens, name, declarator.type, [*dimensions, *[declarator.vector] * (declarator.vector > 1)])
+
+
+def _variable(declarator: _Declarator, name: str, dimensions: list[int], contents: Contents | None) -> Variable:
     element = TYPE_BYTES[declarator.type] * declarator.vector
     count = prod(dimensions)
     if contents is not None and count == 0:
-        count = -(-len(contents.data) // element)
+        count = contents.count * prod(dimensions[1:])
     return Variable(
         name=name,
         space=declarator.space,
@@ -145,60 +169,3 @@ def _variable(declarator: _Declarator, name: str, dimensions: list[int], content
         relocations=() if contents is None else tuple(contents.relocations),
         extern=declarator.extern,
     )
-
-
-@dataclass(slots=True)
-class _Contents:
-    """Initial bytes, and where addresses go that are known only when variables are placed."""
-
-    data: bytearray = field(default_factory=bytearray)
-    relocations: list[tuple[int, Symbol, bool]] = field(default_factory=list)
-
-
-def _read_initial(tokens: Tokens, type_name: str) -> _Contents:
-    contents = _Contents()
-    _read_elements(tokens, type_name, contents)
-    return contents
-
-
-def _read_elements(tokens: Tokens, type_name: str, contents: _Contents) -> None:
-    if not tokens.accept("{"):
-        _read_element(tokens, type_name, contents)
-        return
-    while tokens.spelling != "}":
-        _read_elements(tokens, type_name, contents)
-        if not tokens.accept(","):
-            break
-    tokens.expect("}")
-
-
-def _read_element(tokens: Tokens, type_name: str, contents: _Contents) -> None:
-    if tokens.kind == "word":
-        symbol, generic = _read_address(tokens)
-        contents.relocations.append((len(contents.data), symbol, generic))
-        contents.data += bytes(TYPE_BYTES[type_name])
-        return
-    minus = tokens.accept("-")
-    value = number(tokens.expect_kind("number", "a constant"))
-    contents.data += _encode(negative(value) if minus else value, type_name)
-
-
-def _read_address(tokens: Tokens) -> tuple[Symbol, bool]:
-    """Read ``name``, ``name+4``, ``generic(name)`` or ``generic(name)+4``."""
-    name = tokens.take()
-    generic = name == "generic" and tokens.accept("(")
-    if generic:
-        name = tokens.expect_kind("word", "a variable")
-    offset = integer(tokens) if tokens.accept("+") else 0
-    if generic:
-        tokens.expect(")")
-        offset += integer(tokens) if tokens.accept("+") else 0
-    return Symbol(name, offset), generic
-
-
-def _encode(value: Immediate, type_name: str) -> bytes:
-    size = TYPE_BYTES[type_name]
-    if type_name in _FLOAT_FORMATS and value.bits is None:
-        return struct.pack(_FLOAT_FORMATS[type_name], value.value)
-    bits = value.value if value.bits is None else value.bits
-    return (int(bits) & (1 << 8 * size) - 1).to_bytes(size, "little")

@@ -11,18 +11,19 @@ as `call` instructions whose arguments are registers.
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from gpulab.errors import UnsupportedInstruction
 from gpulab.ptx import stack
+from gpulab.ptx.builtins import SIGNATURES, BuiltInCall
 from gpulab.ptx.callgraph import CallGraph, function_addresses, pieces
 from gpulab.ptx.calls import Flat, Section, lower_calls
-from gpulab.ptx.names import Names, plain_name
+from gpulab.ptx.names import Names
 from gpulab.ptx.opcodes import CARRY
 from gpulab.ptx.promote import promote_call_variables
+from gpulab.ptx.refusal import refusal
 from gpulab.ptx.syntax import (
+    SINK,
     Address,
     Function,
     Group,
@@ -36,9 +37,6 @@ from gpulab.ptx.syntax import (
     Variable,
 )
 
-# Results and parameters of the functions that CUDA brings along.
-_SIGNATURES = {"vprintf": (1, 2), "__assertfail": (0, 5), "malloc": (1, 1), "free": (0, 1)}
-BUILT_INS = (*_SIGNATURES, stack.OVERFLOW, stack.NO_FUNCTION)
 _ENDS = ("bra", "brx", "ret", "exit", "trap")
 
 
@@ -213,14 +211,16 @@ class _Inliner:
     def _add_call(self, call: Instruction, function: Function) -> None:
         target = call.operands[1]
         if isinstance(target, Symbol) and not self._has_body(target.name):
-            if target.name not in BUILT_INS:
+            if target.name not in SIGNATURES:
                 message = (
                     f"function '{target.name}' has no body in this module. Put its definition into the same source."
                 )
-                raise _refusal(call, message)
-            _check_signature(call, target.name)
-            self.flat.instructions.append(call)
+                raise refusal(call, message)
+            built_in = BuiltInCall(call, target.name, self.flat.registers, self.flat.variables)
+            self.flat.instructions += [*built_in.before, built_in.call]
             return
+        if isinstance(target, Symbol) and self._module.functions[target.name].is_entry:
+            raise refusal(call, f"'{target.name}' is a kernel, and only a .func can be called.")
         plain = replace(call, guard=None)
         if isinstance(target, Symbol) and not (target.name in self._apart or self.graph.is_recursive(target.name)):
             with self._skipped_unless(call, counts=True):
@@ -260,16 +260,34 @@ class _Inliner:
     ) -> list[tuple[str, Register, Operand]]:
         """Give the callee's `.param` variables the caller's names; return type, register, operand of `.reg` ones."""
         moves = []
-        for formal, actual in _paired(call, formals, group):
-            if formal.space == "reg":
+        for formal, actual in self._paired(call, formals, group):
+            if isinstance(actual, Symbol):
+                names.symbols[formal.name] = actual.name
+            else:
                 register = names.register(Register(formal.name))
                 self.flat.registers[register.name] = formal.type
                 moves.append((formal.type, register, actual))
-            elif isinstance(actual, Symbol):
-                names.symbols[formal.name] = actual.name
-            else:
-                raise _refusal(call, "only .param variables can be passed to .param parameters.")
         return moves
+
+    def _paired(
+        self, call: Instruction, formals: Sequence[Variable], actuals: Operand
+    ) -> list[tuple[Variable, Operand]]:
+        """Parameters or results with what is passed for them: call variables of their size, or registers and constants."""
+        assert isinstance(actuals, Group)
+        if len(formals) != len(actuals.elements):
+            raise refusal(call, f"the function has {len(formals)} parameters here, but {len(actuals.elements)} came.")
+        for formal, actual in zip(formals, actuals.elements, strict=True):
+            if formal.space == "reg":
+                if not isinstance(actual, (Register, Immediate)) or (actual == SINK and actuals is call.operands[2]):
+                    raise refusal(call, "only registers and constants can be passed to .reg parameters.")
+                continue
+            variable = self.flat.variables.get(actual.name) if isinstance(actual, Symbol) else None
+            if variable is None or variable.space != "param":
+                raise refusal(call, "only .param variables can be passed to .param parameters.")
+            if variable.size != formal.size:
+                message = f"{variable.name} has {variable.size} bytes, but what it is passed for has {formal.size}."
+                raise refusal(call, message)
+        return list(zip(formals, actuals.elements, strict=True))
 
     def _move(self, call: Instruction, type_name: str, destination: Operand, source: Operand) -> None:
         self.flat.instructions.append(
@@ -284,7 +302,7 @@ class _Inliner:
         like = self.graph.prototype(function, call)
         arguments = [
             register
-            for number, (formal, actual) in enumerate(_paired(call, like.parameters, call.operands[2]))
+            for number, (formal, actual) in enumerate(self._paired(call, like.parameters, call.operands[2]))
             for register in self._transfer(call, formal, actual, f"argument{number}", into_registers=True)
         ]
         results = [
@@ -302,7 +320,7 @@ class _Inliner:
             self._emit(call, "mov", ("b64",), (Register(stack.ADDRESS), target))
             operands.append(Register(stack.ADDRESS))
         self.flat.instructions.append(replace(call, operands=tuple(operands)))
-        for number, (formal, actual) in enumerate(_paired(call, like.returns, call.operands[0])):
+        for number, (formal, actual) in enumerate(self._paired(call, like.returns, call.operands[0])):
             self._transfer(call, formal, actual, f"result{number}", into_registers=False)
 
     def _transfer(
@@ -330,28 +348,3 @@ def _own(formal: Variable, names: Names) -> Operand:
     if formal.space == "reg":
         return names.register(Register(formal.name))
     return Symbol(names.symbols[formal.name])
-
-
-def _paired(call: Instruction, formals: Sequence[Variable], actuals: Operand) -> list[tuple[Variable, Operand]]:
-    assert isinstance(actuals, Group)
-    if len(formals) != len(actuals.elements):
-        raise _refusal(call, f"the function has {len(formals)} parameters here, but {len(actuals.elements)} came.")
-    return list(zip(formals, actuals.elements, strict=True))
-
-
-def _check_signature(call: Instruction, name: str) -> None:
-    returns, _, arguments = call.operands[:3]
-    assert isinstance(returns, Group) and isinstance(arguments, Group)
-    came, wanted = (len(returns.elements), len(arguments.elements)), _SIGNATURES[name]
-    if came != wanted:
-        message = "'{}' has {} results and {} parameters, but {} and {} came.".format(name, *wanted, *came)
-        raise _refusal(call, message)
-
-
-def _refusal(instruction: Instruction, message: str) -> UnsupportedInstruction:
-    line = instruction.span.line
-    place = f"PTX line {line}"
-    if instruction.location is not None:
-        place += f" ({instruction.location.file}, line {instruction.location.line})"
-    told = re.sub(r"\b_Z\w+", lambda found: plain_name(found[0]), f"'{instruction.text}': {message}")
-    return UnsupportedInstruction(f"{place}: {told}", line)

@@ -26,7 +26,7 @@ def negative(value: Immediate) -> Immediate:
     """The value with a minus sign before it; of an exact pattern the sign bit is turned."""
     if value.bits is None:
         return Immediate(-value.value)
-    width = 32 if _is_single(value) else 64
+    width = 32 if is_single(value) else 64
     return Immediate(-value.value, value.bits ^ (1 << (width - 1)))
 
 
@@ -35,6 +35,7 @@ def _pattern(spelling: str, integer: str, floating: str) -> Immediate:
     return Immediate(struct.unpack(floating, struct.pack(integer, bits))[0], bits)
 
 
-def _is_single(value: Immediate) -> bool:
+def is_single(value: Immediate) -> bool:
+    """Whether an exact pattern has 32 bits, as ``0f`` has, and not 64."""
     # A 0d pattern below 2**32 is a denormal double; as a 0f pattern it would have another value.
     return value.bits < 2**32 and struct.pack(">d", value.value) != struct.pack(">Q", value.bits)

@@ -14,8 +14,10 @@ from functools import lru_cache
 from gpulab.errors import UnsupportedInstruction
 from gpulab.ptx.beyond import advice
 from gpulab.ptx.matrix import FLOAT_KINDS, Matrix, matrix_of
+from gpulab.ptx.refusal import place_of
 from gpulab.ptx.roles import Role, fragment_registers, read_roles
 from gpulab.ptx.syntax import (
+    SINK,
     Address,
     Group,
     Immediate,
@@ -144,7 +146,7 @@ def form(instruction: Instruction) -> Form:
     found = tuple(_sized(each, instruction) for each in found)
     problems = [_operand_problem(each, instruction) for each in found]
     if None not in problems:
-        raise UnsupportedInstruction(f"{_place(instruction)}: {problems[0]}", instruction.span.line)
+        raise UnsupportedInstruction(f"{place_of(instruction)}: {problems[0]}", instruction.span.line)
     return found[problems.index(None)]
 
 
@@ -259,7 +261,8 @@ def _operand_problem(form: Form, instruction: Instruction) -> str | None:
     operands, roles = instruction.operands, form.roles
     fewest = sum(not role.optional for role in roles)
     if not fewest <= len(operands) <= len(roles):
-        return f"'{instruction.text}' has {len(operands)} operands, but {form.syntax} takes {fewest}."
+        came = f"{len(operands)} operand{'s' * (len(operands) != 1)}"
+        return f"'{instruction.text}' has {came}, but {form.syntax} takes {fewest}."
     for operand, role in zip(operands, roles, strict=False):
         if not _fits(operand, role, form.vector):
             needed = f" It takes {role.count} registers." if role.shape == "fragment" else ""
@@ -274,6 +277,8 @@ def _operand_problem(form: Form, instruction: Instruction) -> str | None:
 
 
 def _fits(operand: Operand, role: Role, vector: int) -> bool:
+    if not role.written and SINK in (operand.elements if isinstance(operand, Group) else (operand,)):
+        return False
     if role.shape == "vector":
         if vector == 1:
             return isinstance(operand, _SHAPES["scalar"])
@@ -291,16 +296,9 @@ def _fits(operand: Operand, role: Role, vector: int) -> bool:
     return isinstance(operand, _SHAPES[role.shape])
 
 
-def _place(instruction: Instruction) -> str:
-    place = f"PTX line {instruction.span.line}"
-    if instruction.location is not None:
-        place += f" ({instruction.location.file}, line {instruction.location.line})"
-    return place
-
-
 def _refusal(instruction: Instruction) -> str:
     spelling = ".".join((instruction.opcode, *instruction.modifiers))
-    message = f"{_place(instruction)}: the emulator does not support '{spelling}' (in '{instruction.text}')."
+    message = f"{place_of(instruction)}: the emulator does not support '{spelling}' (in '{instruction.text}')."
     left_out = advice(spelling)
     if left_out:
         return f"{message} {left_out}"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 from gpulab.ptx.declarations import integer
 from gpulab.ptx.lexer import Tokens
 from gpulab.ptx.literals import negative, number
 from gpulab.ptx.scope import Scope
-from gpulab.ptx.syntax import Address, Group, Immediate, Negated, Operand, Pair, Register, Special, Symbol
+from gpulab.ptx.syntax import SINK, Address, Group, Immediate, Negated, Operand, Pair, Register, Special, Symbol
 
 _VECTOR_SPECIALS = "%tid %ntid %ctaid %nctaid %clusterid %nclusterid %cluster_ctaid %cluster_nctaid".split()
 _SCALAR_SPECIALS = """
@@ -26,7 +29,8 @@ SPECIALS = {
 }
 """The special registers (PTX ISA 10) by name."""
 
-SINK = Register("_")
+MOST_NESTED = 4
+"""How deep operands are nested at most: a group, as an element of one, as a texture's coordinates."""
 _CONSTANTS = {"WARP_SZ": Immediate(32)}
 
 
@@ -36,6 +40,7 @@ class OperandReader:
     def __init__(self, tokens: Tokens, scope: Scope) -> None:
         self._tokens = tokens
         self._scope = scope
+        self._depth = 0
         self._numbers: dict[str, Immediate] = {}
         self.unresolved: list[tuple[str, int]] = []
         """Names used before a declaration, with the index of the token: labels, functions, module variables."""
@@ -65,18 +70,28 @@ class OperandReader:
         tokens = self._tokens
         close = "}" if tokens.take() == "{" else ")"
         elements = []
-        while tokens.spelling != close:
-            elements.append(self.read())
-            if not tokens.accept(","):
-                break
+        with self._deeper():
+            while tokens.spelling != close:
+                elements.append(self.read())
+                if not tokens.accept(","):
+                    break
         tokens.expect(close)
         return Group(tuple(elements))
 
-    def register(self) -> Register:
-        """Read a register."""
+    @contextlib.contextmanager
+    def _deeper(self) -> Iterator[None]:
+        """What is read meanwhile stands in braces, one level deeper."""
+        self._depth += 1
+        if self._depth > MOST_NESTED:
+            raise self._tokens.error("No operand has so many braces in braces.")
+        yield
+        self._depth -= 1
+
+    def register(self, *, written: bool = False) -> Register:
+        """Read a register; the sink ``_`` is one only where it is written."""
         tokens = self._tokens
         found = self._resolve(tokens.expect_kind("word", "a register"))
-        if not isinstance(found, Register):
+        if not isinstance(found, Register) or (found == SINK and not written):
             raise tokens.error(f"'{tokens.texts[tokens.index - 1]}' is not a declared register.", tokens.index - 1)
         return found
 
@@ -87,7 +102,7 @@ class OperandReader:
         follows = tokens.kind
         if follows == "|" and isinstance(found, Register):
             tokens.index += 1
-            return Pair(found, self.register())
+            return Pair(found, self.register(written=True))
         if follows in "+-" and isinstance(found, Symbol):
             return Symbol(found.name, self._offset())
         return found
@@ -118,11 +133,12 @@ class OperandReader:
             address = Address(None, integer(tokens))
         else:
             base = self._resolve(tokens.expect_kind("word", "a register or a name"))
-            if not isinstance(base, (Register, Symbol)):
+            if not isinstance(base, (Register, Symbol)) or base == SINK:
                 raise tokens.error("An address needs a register or a name.", tokens.index - 1)
             address = Address(base, self._offset())
         if tokens.accept(","):
-            rest = self.read()
+            with self._deeper():
+                rest = self.read()
             tokens.expect("]")
             return Group((address, rest))
         tokens.expect("]")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import replace
 
 from gpulab.ptx.body import BodyReader
@@ -12,6 +13,9 @@ from gpulab.ptx.syntax import Function, Instruction, Module, Span, Symbol, Varia
 
 _NUMBERED = ("maxntid", "reqntid", "minnctapersm", "maxnreg", "reqnctapercluster", "maxclusterrank")
 _BARE = ("noreturn", "explicitcluster", "blocksareclusters")
+
+CONSTANT_BYTES = 64 << 10
+"""What a module's variables in .const can have together (CUDA C++ Programming Guide, technical specifications)."""
 
 
 def parse(text: str) -> Module:
@@ -44,6 +48,8 @@ class _ModuleReader:
         self._variables: dict[str, Variable] = {}
         self._aliases: dict[str, str] = {}
         self._unresolved: list[tuple[str, int]] = []
+        self._addresses: list[tuple[str, int]] = []
+        self._constant_bytes = 0
 
     def read(self) -> Module:
         tokens = self._tokens
@@ -106,11 +112,30 @@ class _ModuleReader:
             directive = tokens.expect_kind("directive", ".entry, .func or a state space")[1:]
         if directive in ("entry", "func"):
             self._read_function(is_entry=directive == "entry")
-        elif directive in ("global", "const", "shared", "local"):
+        elif directive in ("global", "const", "shared"):
+            first = tokens.index
             for variable in read_variables(tokens, directive, extern="extern" in linking):
-                self._variables[variable.name] = variable
+                self._add_variable(variable, first)
         else:
             raise tokens.error(f"Directive '.{directive}' is not known at module level.", tokens.index - 1)
+
+    def _add_variable(self, variable: Variable, first: int) -> None:
+        """Take a variable, whose declaration begins at a token; ``.extern`` ones are declared again where they are."""
+        before = self._variables.get(variable.name)
+        if before is not None and not (before.extern or variable.extern):
+            raise self._tokens.error(f"'{variable.name}' is declared twice.", first)
+        if before is not None and (before.space, before.type) != (variable.space, variable.type):
+            raise self._tokens.error(f"'{variable.name}' is declared before with another space or type.", first)
+        if before is None or before.extern:
+            self._variables[variable.name] = variable
+        self._addresses += [(symbol.name, first) for _, symbol, _ in variable.relocations]
+        if variable.space == "const":
+            self._constant_bytes += variable.size
+        if self._constant_bytes > CONSTANT_BYTES:
+            message = (
+                f"A module has at most {CONSTANT_BYTES >> 10} KiB of constant memory. Use .global variables for more."
+            )
+            raise self._tokens.error(message, first)
 
     def _read_function(self, *, is_entry: bool) -> None:
         tokens = self._tokens
@@ -122,6 +147,8 @@ class _ModuleReader:
         if tokens.accept(";"):
             self._functions.setdefault(name, _prototype(name, is_entry, parameters, returns, span))
             return
+        if name in self._functions and self._functions[name].instructions:
+            raise syntax_error(tokens.text, span, f"'{name}' is defined twice.")
         tokens.expect("{")
         body = BodyReader(tokens, self._lines, returns + parameters)
         body.read()
@@ -164,20 +191,33 @@ class _ModuleReader:
         return found
 
     def _check_branches(self, function: Function) -> None:
+        for name, targets in function.branch_targets.items():
+            unknown = [target for target in targets if target not in function.labels]
+            if unknown:
+                message = f"'{unknown[0]}' in the list {name} is no label of this function."
+                raise syntax_error(self._tokens.text, function.span, message)
         for instruction in function.instructions:
             if instruction.opcode == "bra":
-                self._check_branch(function, instruction)
+                self._check_branch(instruction, 0, function.labels, "a label of this function")
+            elif instruction.opcode == "brx":
+                self._check_branch(instruction, 1, function.branch_targets, "a list of labels (.branchtargets)")
 
-    def _check_branch(self, function: Function, instruction: Instruction) -> None:
-        target = instruction.operands[0] if instruction.operands else None
-        if not isinstance(target, Symbol) or target.name not in function.labels:
-            message = f"'{instruction.text}' needs a label of this function."
-            raise syntax_error(self._tokens.text, instruction.span, message)
+    def _check_branch(self, instruction: Instruction, place: int, known: Container[str], what: str) -> None:
+        target = instruction.operands[place] if len(instruction.operands) > place else None
+        if not isinstance(target, Symbol) or target.name not in known:
+            raise syntax_error(self._tokens.text, instruction.span, f"'{instruction.text}' needs {what}.")
 
     def _check_names(self) -> None:
         for name, index in self._unresolved:
             if name not in self._variables and name not in self._functions:
                 raise self._tokens.error(f"'{name}' is not declared.", index)
+        for name, index in self._addresses:
+            variable = self._variables.get(name)
+            if name not in self._functions and (variable is None or variable.space not in ("global", "const")):
+                message = (
+                    f"'{name}' is no function and no variable in .global or .const, so it has no address to begin with."
+                )
+                raise self._tokens.error(message, index)
 
 
 def _prototype(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from gpulab.ptx.refusal import refusal
 from gpulab.ptx.syntax import Address, Group, Immediate, Instruction, Operand, Register, Symbol, Variable
 from gpulab.ptx.types import TYPE_BYTES
 
@@ -27,8 +28,9 @@ class _Uses:
         if self.hindered or any(len(sizes) != 1 for sizes in self.sizes.values()):
             return None
         found = {offset: min(sizes) for offset, sizes in sorted(self.sizes.items())}
-        if self.called and not found:
-            found = {0: self.size}
+        if self.called:
+            # A built-in takes it as one scalar.
+            return {0: self.size} if found in ({}, {0: self.size}) else None
         ends = [offset + size for offset, size in found.items()]
         overlapping = any(end > start for end, start in zip(ends, list(found)[1:], strict=False))
         return None if overlapping else found
@@ -63,12 +65,24 @@ def _note_uses(instruction: Instruction, uses: dict[str, _Uses], registers: dict
             use = uses.get(symbol.name)
             if use is None:
                 continue
+            _check_inside(instruction, symbol, use.size)
             if instruction.opcode == "call":
                 use.called = True
             elif access is None or not _is_whole(access, registers):
                 use.hindered = True
             else:
                 use.sizes.setdefault(symbol.offset, set()).add(access[2])
+
+
+def _check_inside(instruction: Instruction, symbol: Symbol, size: int) -> None:
+    """Refuse a load or store that is not inside the call variable: behind it is another one."""
+    words = instruction.modifiers
+    if instruction.opcode not in ("ld", "st") or not words or words[-1] not in TYPE_BYTES:
+        return
+    width = TYPE_BYTES[words[-1]] * next((int(word[1]) for word in words if word in ("v2", "v4", "v8")), 1)
+    if not 0 <= symbol.offset <= size - width:
+        last = symbol.offset + width - 1
+        raise refusal(instruction, f"bytes {symbol.offset} to {last} are not inside '{symbol.name}', which has {size}.")
 
 
 def _access(instruction: Instruction) -> tuple[Symbol, Operand, int] | None:

@@ -17,6 +17,11 @@ class Scope:
         self._taken: set[str] = set()
         self._hidden: list[dict[str, Operand | None]] = [{}]
 
+    @property
+    def depth(self) -> int:
+        """How many scopes are open, the function's own among them."""
+        return len(self._hidden)
+
     def lookup(self, name: str) -> Operand | None:
         """The operand that a name stands for, or None if it is not declared (yet)."""
         return self._visible.get(name)

@@ -47,6 +47,10 @@ class Register:
     name: str
 
 
+SINK = Register("_")
+"""What takes a result that nobody wants; it has no value."""
+
+
 @dataclass(frozen=True, slots=True)
 class Special:
     """A special register with its component, e.g. ``%tid.x``, ``%laneid``, ``%clock64``."""

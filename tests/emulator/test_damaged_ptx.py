@@ -5,7 +5,7 @@ import pytest
 from ptx_harness import ENGINE_NAMES, HEADER, kernel, run
 
 import gpulab
-from gpulab.errors import CompileError, UnsupportedInstruction
+from gpulab.errors import CompileError, DeviceError, UnsupportedInstruction
 from gpulab.ptx import parse
 
 
@@ -62,3 +62,49 @@ def test_a_parameter_without_a_type() -> None:
     text = HEADER + ".visible .entry k(.param .u64\u00e9 a) { ret; }"
     with pytest.raises(CompileError, match=r"Expected a parameter like '\.param \.u64 name'"):
         gpulab.PtxKernel(text)[1, 1](np.ones(1, np.float32))
+
+
+FORMAT = ".extern .func (.param .b32 r) vprintf (.param .b64 x, .param .b64 y); .global .align 1 .b8 f[4] = {104, 105, 10, 0};\n"
+PASSED = ".param .b64 p; .param .b64 q; .param .b32 r; mov.u64 %rd1, f; st.param.b64 [p], %rd1; st.param.b64 [q], 0;"
+
+
+@pytest.mark.parametrize("engine", ENGINE_NAMES)
+@pytest.mark.parametrize(
+    "call",
+    [
+        f"{PASSED} call (r), vprintf, (p, q);",
+        "mov.u64 %rd1, f; call (_), vprintf, (%rd1, 0);",
+        "setp.eq.u32 %p1, %r9, 0; mov.u64 %rd1, f; @%p1 call (%r1), vprintf, (%rd1, 0);",
+    ],
+)
+def test_a_printf_whose_result_nobody_reads(engine: str, call: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run(engine, kernel("", call, module=FORMAT), block=3)
+    assert capsys.readouterr().out == "hi\n" * 3
+
+
+@pytest.mark.parametrize("engine", ENGINE_NAMES)
+def test_two_lists_of_labels_in_scopes_of_their_own(engine: str) -> None:
+    """Both scopes call their labels the same, and each jumps to its own."""
+    scope = (
+        "{{ T: .branchtargets A, B; brx.idx %r1, T; A: add.u32 %r2, %r2, {}; bra END; B: add.u32 %r2, %r2, {}; END: }}"
+    )
+    body = f"""
+    ld.param.u64 %rd1, [a]; mov.u32 %r1, %laneid; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd1, %rd1, %rd2;
+    {scope.format(1, 10)} {scope.format(100, 1000)}
+    st.global.u32 [%rd1], %r2;
+"""
+    found = np.zeros(2, np.uint32)
+    run(engine, kernel("u64 a", body), found, block=2)
+    assert found.tolist() == [101, 1010]
+
+
+def test_a_variable_larger_than_this_computer() -> None:
+    module = parse(kernel("", "", module=".global .b8 v[137438953472];"))
+    resource = pytest.importorskip("resource")
+    limit = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (64 << 30, limit[1]))
+    try:
+        with pytest.raises(DeviceError, match=r"Variable 'v' of 137,438,953,472 bytes does not fit"):
+            gpulab.emulator.place_variables(module, gpulab.emulator.Memory())
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limit)

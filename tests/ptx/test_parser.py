@@ -255,7 +255,7 @@ def test_errors_show_line_column_and_caret(body: str, line: int, column: int, wo
         ("", 1, 1, ".version"),
         (HEADER + ".entry k(", 4, 10, "Expected .param, but the end of the text came"),
         (HEADER + ".entry k() {", 4, 13, "Expected an instruction"),
-        (HEADER + ".global .u32 x = {1, 2", 4, 23, "Expected '}'"),
+        (HEADER + ".global .u32 x[2] = {1, 2", 4, 26, "Expected '}'"),
         (HEADER + "add.s32 %r1, %r2;", 4, 1, "Expected a directive"),
         (HEADER + ".pragma", 4, 8, "Expected ';'"),
         (".version 8.8\n.target sm_80\n.address_size 32", 3, 15, "64-bit"),
