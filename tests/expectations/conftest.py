@@ -1,0 +1,8 @@
+"""Finds the table of expectations, which the benchmarks share."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
