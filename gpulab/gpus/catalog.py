@@ -22,6 +22,7 @@ DATA = Path(__file__).parent / "data"
 _MAKERS = ("nvidia", "geforce", "tesla")
 _FIELDS = {item.name for item in dataclasses.fields(Gpu)}
 _TEXTS = {"name", "aliases", "compute_capability"}
+_LISTS = {"shared_carve_outs_bytes"}
 
 
 def gpus() -> list[str]:
@@ -71,6 +72,7 @@ def load(path: Path) -> Gpu:
     entries = {**(_read(shared_path) if shared_path.exists() else {}), **own}
     values = {name: _value(name, entry, path) for name, entry in entries.items()}
     values["compute_capability"] = (major, minor)
+    values.setdefault("shared_carve_outs_bytes", ())
     values["aliases"] = tuple(values.get("aliases", ()))
     values["sources"] = {name: _source(entry) for name, entry in entries.items() if name not in _TEXTS}
     _check_complete(values, path)
@@ -126,9 +128,13 @@ def _value(name: str, entry: Any, path: Path) -> Any:
         near = difflib.get_close_matches(name, _FIELDS, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise ArgumentError(f"The GPU file {str(path)!r} has {name!r}, which is no field of a Gpu.{hint}")
-    if name not in _TEXTS and (isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0):
-        raise ArgumentError(f"{name} in the GPU file {str(path)!r} must be a number of at least 0, not {value!r}.")
-    return value
+    if name in _TEXTS:
+        return value
+    items = value if name in _LISTS and isinstance(value, list) else [value]
+    if any(isinstance(item, bool) or not isinstance(item, (int, float)) or not item >= 0 for item in items):
+        many = "a list of numbers" if name in _LISTS else "a number"
+        raise ArgumentError(f"{name} in the GPU file {str(path)!r} must be {many} of at least 0, not {value!r}.")
+    return tuple(items) if name in _LISTS else value
 
 
 def _source(entry: Any) -> str:

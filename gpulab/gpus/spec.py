@@ -65,6 +65,8 @@ class Gpu:
         Shared memory is given to a block in multiples of this.
     l1_bytes : int
         L1 cache and shared memory of an SM together.
+    shared_carve_outs_bytes : tuple of int
+        Sizes that the part for shared memory can have; empty if they are not known: any size then.
     alu_latency_cycles, sfu_latency_cycles, fp64_latency_cycles : float
         From issue until a dependent instruction can issue, SM cycles.
     shared_latency_cycles, l1_latency_cycles, l2_latency_cycles, dram_latency_cycles : float
@@ -139,6 +141,7 @@ class Gpu:
     partial_store_cost: float
     block_turnaround_s: float
     launch_overhead_s: float
+    shared_carve_outs_bytes: tuple[int, ...] = ()
     aliases: tuple[str, ...] = field(default=(), compare=False)
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, hash=False)
 

@@ -50,6 +50,8 @@ def test_shape(name: str) -> None:
     assert entry.shared_bytes_per_block <= entry.shared_bytes_per_block_optin <= entry.shared_bytes_per_sm
     assert entry.shared_bytes_per_block_optin + entry.reserved_shared_bytes_per_block <= entry.shared_bytes_per_sm
     assert entry.shared_bytes_per_sm < entry.l1_bytes
+    assert entry.shared_carve_outs_bytes[-1] == entry.shared_bytes_per_sm
+    assert list(entry.shared_carve_outs_bytes) == sorted(set(entry.shared_carve_outs_bytes))
     latencies = (entry.alu_latency_cycles, entry.shared_latency_cycles, entry.l1_latency_cycles)
     assert sorted(latencies) == list(latencies)
     assert entry.l1_latency_cycles < entry.l2_latency_cycles < entry.dram_latency_cycles
@@ -87,6 +89,13 @@ def test_values_of_the_programming_guide(name: str, sms: int, values: tuple[int,
     entry = gpu(name)
     assert entry.sm_count == sms
     assert tuple(getattr(entry, field) for field in PER_CAPABILITY) == values
+
+
+def test_carve_outs_of_the_programming_guide() -> None:
+    assert gpu("T4").shared_carve_outs_bytes == (32 * KIB, 64 * KIB)
+    assert gpu("RTX 4090").shared_carve_outs_bytes == tuple(size * KIB for size in (0, 8, 16, 32, 64, 100))
+    assert gpu("A100").shared_carve_outs_bytes == tuple(size * KIB for size in (0, 8, 16, 32, 64, 100, 132, 164))
+    assert gpu("H100").shared_carve_outs_bytes[-3:] == (164 * KIB, 196 * KIB, 228 * KIB)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -188,6 +197,11 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
         ("sm_count = 28", "", "lacks sm_count"),
         ("sm_count = 28", "sm_counts = 28", "'sm_counts', which is no field.*mean 'sm_count'"),
         ("sm_count = 28", 'sm_count = "28"', "sm_count .* must be a number of at least 0, not '28'"),
+        (
+            "sm_count = 28",
+            "sm_count = 28\nshared_carve_outs_bytes = [1, -2]",
+            "must be a list of numbers of at least 0",
+        ),
         ('"8.6"', '"Ampere"', "major.minor"),
         ('"8.6"', '"9.9"', "lacks fp32_lanes_per_sm.*capability 9.9"),
         ('name = "mine"', "name = mine", "not valid TOML"),
