@@ -133,10 +133,18 @@ class Stream:
 
 @dataclass(frozen=True)
 class Trace:
-    """Both samples of one launch."""
+    """Both samples of one launch.
+
+    Attributes
+    ----------
+    near, far : Stream
+    made : dict
+        What the models made of it, by keys of theirs: kept here so that it is there for the next GPU that is asked about.
+    """
 
     near: Stream
     far: Stream
+    made: dict[object, object] = field(default_factory=dict, compare=False, repr=False)
 
 
 def line_hash(lines: np.ndarray) -> np.ndarray:
