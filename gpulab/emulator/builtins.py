@@ -10,6 +10,7 @@ import numpy as np
 from gpulab.emulator.memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS, Memory
 from gpulab.emulator.printf import ReadBytes, format_printf, read_string
 from gpulab.emulator.program import Program
+from gpulab.errors import shown_file
 from gpulab.ptx import stack
 from gpulab.ptx.callgraph import function_addresses
 from gpulab.ptx.names import plain_name
@@ -110,7 +111,10 @@ def _assertion(call: BuiltInCall) -> np.ndarray:
     read = call.reader(lane)
     condition, file = (read_string(call.argument(place, lane), read) for place in (0, 1))
     line = call.argument(2, lane) & 0xFFFFFFFF
-    raise CallError("assert", lane, f"the assertion '{condition}' failed ({file}, line {line}).")
+    # The place in the line information has the name that the reader's file has by now.
+    place = call.program.function.instructions[call.instruction].location
+    shown = shown_file(place.file if place is not None else file)
+    raise CallError("assert", lane, f"the assertion '{condition}' failed ({shown}, line {line}).")
 
 
 def _overflow(call: BuiltInCall) -> np.ndarray:

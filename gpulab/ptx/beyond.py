@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from math import prod
 
+from gpulab.ptx.refusal import refusal
+from gpulab.ptx.syntax import Function
+
+_CLUSTERS = (
+    "It needs clusters of blocks, which GPUs have since Hopper (sm_90), and is not emulated. Exchange data through "
+    "global memory, or make the block larger and use its shared memory."
+)
 _TENSOR_CORES = "Use mma.sync or nvcuda::wmma, which every GPU since Volta has."
 LEFT_OUT = (
     (
@@ -23,8 +32,7 @@ LEFT_OUT = (
     (
         "mapa getctarank st.async red.async barrier.cluster clusterlaunchcontrol setmaxnreg .shared::cluster .multicast::cluster",
         r"(mapa|getctarank|st\.async|red\.async|barrier\.cluster|clusterlaunchcontrol|setmaxnreg)\b|\S*\.(shared::cluster|multicast::cluster)\b",
-        "It needs clusters of blocks, which GPUs have since Hopper (sm_90), and is not emulated. Exchange data through "
-        "global memory, or make the block larger and use its shared memory.",
+        _CLUSTERS,
     ),
     (
         "multimem",
@@ -43,3 +51,32 @@ LEFT_OUT = (
 def advice(spelling: str) -> str | None:
     """Why an instruction, spelled with its modifiers, is left out, and what to use instead; None for all others."""
     return next((text for _, pattern, text in LEFT_OUT if re.match(pattern, spelling)), None)
+
+
+_MULTI_GRID = (
+    "groups over the grids of several GPUs are not emulated: one GPU is, and CUDA 13 has no such groups. Use "
+    "cooperative_groups::this_grid() in a cooperative launch, and one launch for each GPU."
+)
+
+
+def check_function(function: Function) -> None:
+    """Refuse a function that needs what is left out, though its instructions could be run.
+
+    Raises
+    ------
+    UnsupportedInstruction
+        For a kernel with clusters of a fixed size, and for functions of multi-device cooperative groups.
+    """
+    instructions = function.instructions
+    if instructions and prod(function.directives.get("reqnctapercluster", ())) > 1:
+        size = ", ".join(map(str, function.directives["reqnctapercluster"]))
+        located = next((each for each in instructions if each.location), instructions[0])
+        raise refusal(replace(located, text=f".reqnctapercluster {size}"), f"what __cluster_dims__ says. {_CLUSTERS}")
+    seen: set[int] = set()
+    for instruction in instructions:
+        place = instruction.location
+        while place is not None and id(place) not in seen:
+            seen.add(id(place))
+            if "multi_grid_group" in (place.function or ""):
+                raise refusal(replace(instruction, text="cooperative_groups::this_multi_grid"), _MULTI_GRID)
+            place = place.inlined_at

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from gpulab.ptx import stack
+from gpulab.ptx.beyond import check_function
 from gpulab.ptx.builtins import SIGNATURES, BuiltInCall
 from gpulab.ptx.callgraph import CallGraph, function_addresses, pieces
 from gpulab.ptx.calls import Flat, Section, lower_calls
@@ -128,6 +129,7 @@ class _Inliner:
 
     def _add(self, function: Function, names: Names) -> None:
         """Append a function's body under new names, its own calls inlined."""
+        check_function(function)
         self._declare(function, names)
         first, last = function.instructions[0], function.instructions[-1]
         kept = names.register(Register(stack.ALLOCATED))

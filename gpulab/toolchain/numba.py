@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from gpulab.errors import ArgumentError, CompileError, ToolchainError
-from gpulab.toolchain import cache, fingerprint, linking, locate, numba_errors
+from gpulab.toolchain import cache, fingerprint, linking, locate, numba_errors, numba_exceptions
 from gpulab.toolchain.records import ParameterType, PtxText, require_known
 
 #: Options that decide what the compiler makes, with their defaults.
@@ -224,7 +224,7 @@ def _compile(
         "text": text + "\n",
         "kernel": kernel.name,
         "compiler": _compiler_name(text),
-        "exceptions": [[code, _exception_text(raised)] for code, raised in exceptions.items()],
+        "exceptions": numba_exceptions.described(exceptions, text),
     }
 
 
@@ -239,13 +239,6 @@ def _sources_of(pyfunc: types.FunctionType, library: Any) -> list[str]:
         )
     grid = [_GRID_SYNC.read_text(encoding="utf-8")] if library.use_cooperative else []
     return [file.data for file in sources] + grid
-
-
-def _exception_text(raised: Any) -> str:
-    kind, arguments, *place = raised
-    text = f"{kind.__name__}: {', '.join(map(str, arguments or ()))}".rstrip(": ")
-    # The place, if Numba knows it: function, file, line.
-    return f"{text} (line {place[0][2]})" if place and place[0] else text
 
 
 def _compiler_name(text: str) -> str:

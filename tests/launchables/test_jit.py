@@ -374,6 +374,21 @@ def test_an_exception_in_a_debug_kernel_is_told_with_its_thread() -> None:
         kernel[2, 32](np.zeros(4))
 
 
+def test_a_division_by_zero_in_a_debug_kernel_is_told_with_its_line() -> None:
+    @cuda.jit(debug=True, opt=False)
+    def kernel(x, n):
+        i = cuda.grid(1)
+        y = x[i] // (n + 1)
+        x[i] = y % n
+        x[i] += y // (n + 2)
+
+    first = kernel.py_func.__code__.co_firstlineno
+    for n, told, line in ((-1, "division", first + 3), (0, "modulo", first + 4), (-2, "division", first + 5)):
+        words = rf"ZeroDivisionError: integer {told} by zero \(line {line}\) in block \(0, 0, 0\), thread"
+        with pytest.raises(KernelException, match=words):
+            kernel[1, 2](np.ones(2, np.int64), n)
+
+
 @cuda.jit("int64(int64)", device=True)
 def _fibonacci(n):
     return n if n < 2 else _fibonacci(n - 1) + _fibonacci(n - 2)

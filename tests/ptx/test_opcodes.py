@@ -133,6 +133,7 @@ def test_registers_written_and_read(line: str, written: list[str], read: list[st
         ("setp.lt.b32 %p1, %r1, %r2;", ["setp.lt.b32"]),
         ("neg.ftz.bf16 %h1, %h2;", ["neg.ftz.bf16"]),
         ("add.s32 %r1, %r2;", ["has 2 operands", "takes 3"]),
+        ("add.s32 %r1;", ["has 1 operand, but", "takes 3"]),
         ("add.s32 {%r1, %r2}, %r2, %r3;", ["Operand 'd'"]),
         ("ld.v4.u32 {%r1, %r2}, [%rd1];", ["Operand 'd'"]),
         ("ld.u32 %r1, %rd1;", ["Operand 'a'"]),
