@@ -18,12 +18,11 @@ from gpulab.devices import checked, cooperative, limits
 from gpulab.devices.array import DeviceArray
 from gpulab.devices.checked import CheckRecord, Prepared
 from gpulab.devices.protocol import Bound, Buffer, Device, Kernel, LaunchRecord
-from gpulab.emulator import Allocation, Memory, Program, RunOptions, execute, load, place_variables
+from gpulab.emulator import Allocation, Memory, Program, RunOptions, execute, place_variables, stored
 from gpulab.emulator.sampling import Sample, choose, execute_sample
 from gpulab.errors import ArgumentError, DeviceError, KernelFault, LaunchError, TimeLimitError
 from gpulab.gpus import Gpu
 from gpulab.launch import LaunchConfig
-from gpulab.ptx import parse
 from gpulab.toolchain import abi
 from gpulab.toolchain.argument_types import ArrayFacts
 from gpulab.toolchain.records import PtxText
@@ -279,7 +278,7 @@ def program_of(ptx: PtxText) -> Program:
     """
     program = _PROGRAMS.get(ptx.digest)
     if program is None:
-        program = load(parse(ptx.text), ptx.kernel)
+        program = stored.program(ptx.text, ptx.kernel)
         _PROGRAMS[ptx.digest] = program
         if len(_PROGRAMS) > _PROGRAMS_KEPT:
             _PROGRAMS.popitem(last=False)

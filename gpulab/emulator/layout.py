@@ -7,7 +7,13 @@ which lanes wait at which basic block, and the registers.
 
 from __future__ import annotations
 
-from gpulab.emulator.llvm.ir import Builder, Value
+from typing import TYPE_CHECKING
+
+from gpulab.ptx.opcodes import CARRY
+
+if TYPE_CHECKING:
+    from gpulab.emulator.llvm.ir import Builder, Value
+    from gpulab.emulator.program import Program
 
 BARRIERS = 16
 WARP = 32
@@ -124,3 +130,13 @@ def register_offset(blocks: int, slot: int) -> int:
     """Where a frame keeps a register, in bytes."""
     masks = -(-4 * blocks // 64) * 64
     return FRAME_HEADER_BYTES + masks + slot * REGISTER_BYTES
+
+
+def register_slots(program: Program) -> tuple[dict[str, int], int]:
+    """Where a frame keeps each register, in units of `REGISTER_BYTES`, and how many units that makes."""
+    registers = {**program.function.registers, CARRY: "pred"}
+    places, end = {}, 0
+    for name, declared in registers.items():
+        places[name] = end
+        end += 2 if declared == "b128" else 1
+    return places, end

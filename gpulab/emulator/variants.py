@@ -13,9 +13,8 @@ from gpulab.emulator import layout
 from gpulab.emulator.analysis.block_shape import BlockShape
 from gpulab.emulator.analysis.meeting import stuck_kind
 from gpulab.emulator.checking.native import helpers as check_helpers
-from gpulab.emulator.layout import register_offset
+from gpulab.emulator.layout import register_offset, register_slots
 from gpulab.emulator.llvm import jit
-from gpulab.emulator.lower.values import register_slots
 from gpulab.emulator.native import library
 from gpulab.emulator.program import Program
 

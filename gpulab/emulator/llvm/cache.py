@@ -1,15 +1,19 @@
-"""Native code on disk: one file for each compiled module, named by a hash of everything that it depends on.
+"""Native code and programs on disk: one file for each, named by a hash of everything that it depends on.
 
 The folder is ``$GPULAB_CACHE/native`` or ``~/.cache/gpulab/native``. A folder that cannot be read or written, and a file
-that is cut short, only mean that code is compiled again.
+that is cut short, only mean that code is compiled again. What is found there is run, so nobody else should be able to write there.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import tempfile
 from pathlib import Path
+
+_GENERATORS = ("emulator", "ptx", "models/access.py")
+"""What of the package decides what is kept here."""
 
 _DIGEST_BYTES = 32
 
@@ -27,6 +31,24 @@ def key(*parts: str) -> str:
         data = part.encode()
         digest.update(len(data).to_bytes(8, "little") + data)
     return digest.hexdigest()
+
+
+@functools.cache
+def generators() -> str:
+    """A digest of the modules that make what is kept here, so that what another version of them made is not found.
+
+    It is kept as well: to ask when the files were changed takes less time than to read them.
+    """
+    package = Path(__file__).parents[2]
+    files = [path for name in _GENERATORS for path in sorted((package / name).rglob("*.py")) or [package / name]]
+    name = key(
+        "generators", *(f"{path} {found.st_mtime_ns} {found.st_size}" for path in files for found in [path.stat()])
+    )
+    known = load(name)
+    if known is None:
+        known = hashlib.sha256(b"".join(path.read_bytes() for path in files)).digest()
+        save(name, known)
+    return known.hex()
 
 
 def load(name: str) -> bytes | None:

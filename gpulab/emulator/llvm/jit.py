@@ -8,23 +8,18 @@ loaded as long as its `Code` lives.
 from __future__ import annotations
 
 import functools
-import hashlib
 import itertools
 import json
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import llvmlite
 import llvmlite.binding as llvm
 
 from gpulab.emulator.llvm import cache
-
-_GENERATORS = ("emulator", "ptx", "models/access.py")
-"""What of the package decides how code is generated."""
 
 _lock = threading.Lock()
 _serial = itertools.count()
@@ -126,14 +121,6 @@ def _passes(level: int) -> Any:
     return passes
 
 
-@functools.cache
-def _generators() -> str:
-    """A digest of the modules that generate code, so that what another version of them made is not found."""
-    package = Path(__file__).parents[2]
-    files = [path for name in _GENERATORS for path in sorted((package / name).rglob("*.py")) or [package / name]]
-    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
-
-
 def build(
     make: Callable[[], Source], parts: tuple[str, ...], imports: dict[str, int], levels: tuple[int, ...] = (1,)
 ) -> Code:
@@ -171,7 +158,9 @@ def build(
 
 
 def _name(level: int, parts: tuple[str, ...]) -> str:
-    return cache.key(_generators(), llvmlite.__version__, llvm.get_host_cpu_name(), _features(), str(level), *parts)
+    return cache.key(
+        cache.generators(), llvmlite.__version__, llvm.get_host_cpu_name(), _features(), str(level), *parts
+    )
 
 
 def _pack(exports: tuple[str, ...], notes: tuple[int, ...], seconds: float, image: bytes) -> bytes:

@@ -56,16 +56,6 @@ class Variable:
     strides: tuple[Value | int, Value | int] = (0, 0)
 
 
-def register_slots(program: Program) -> tuple[dict[str, int], int]:
-    """Where a frame keeps each register, in units of `layout.REGISTER_BYTES`, and how many units that makes."""
-    registers = {**program.function.registers, CARRY: "pred"}
-    places, end = {}, 0
-    for name, declared in registers.items():
-        places[name] = end
-        end += 2 if declared == "b128" else 1
-    return places, end
-
-
 class State:
     """Everything that lowering functions share for one kernel."""
 
@@ -92,7 +82,7 @@ class State:
         self.waiting = [] if plan.general else [builder.alloca("i32") for _ in program.graph.blocks]
         self.buffers = {name: builder.alloca("i64", layout.WARP) for name in ("addresses", "hosts")}
         self.buffers["values"] = builder.alloca("i64", layout.WARP, 2)
-        self.slots, _ = register_slots(program)
+        self.slots, _ = layout.register_slots(program)
         self.variables = {name: self._variable(name) for name in self.slots}
         # What is being lowered
         self.block: Block = program.graph.blocks[0]
