@@ -27,6 +27,7 @@ from gpulab.emulator.analysis.touched import Touched
 from gpulab.emulator.callback import Callback
 from gpulab.emulator.compiled_counters import counters_of
 from gpulab.emulator.compiled_errors import error_of
+from gpulab.emulator.compiled_trace import Tracer
 from gpulab.emulator.layout import FAULT_CODES, SLOTS
 from gpulab.emulator.memory import Memory
 from gpulab.emulator.native import library, touch
@@ -134,6 +135,8 @@ class OsThread:
         Those, this one among them, whose block goes on.
     alone : bool
         Whether a deadlock is that of this block alone.
+    tracer : Tracer or None
+        Where it records what is traced, for its own blocks and those beside.
     """
 
     context: np.ndarray
@@ -145,6 +148,7 @@ class OsThread:
     beside: list[OsThread] = field(default_factory=list)
     flying: list[OsThread] = field(init=False)
     alone: bool = True
+    tracer: Tracer | None = None
 
     def __post_init__(self) -> None:
         self.flying = [self]
@@ -192,11 +196,13 @@ class Run:
             self.windows[window]["read"], self.windows[window]["written"] = (each.ctypes.data for each in maps)
         return touched
 
-    def _thread(self, thread_count: int) -> OsThread:
+    def _thread(self, thread_count: int, tracer: Tracer | None = None) -> OsThread:
         program, launch = self.program, self.launch
         instructions, warps = len(program.forms), launch.warps_per_block
         shared_bytes, shared_words = shared_memory_bytes(program, launch), self.shared_words.ctypes.data
-        counted = 1 if self.options.count else 0
+        counted, tracing = 1 if self.options.count else 0, self.options.tracing
+        if counted and tracing is not None:
+            tracer = tracer or Tracer(tracing)
         buffers, addresses = _carve(
             {
                 "shared": shared_bytes,
@@ -242,6 +248,7 @@ class Run:
             "block_table": self.code.block_table.ctypes.data,
             "print": self.calls.address,
             "workspace": self.options.workspace,
+            "trace": 0 if tracer is None else tracer.state.ctypes.data,
             "fault_instruction": -1,  # a launch that is stopped between two blocks is nowhere
             **addresses,
         }
@@ -249,7 +256,7 @@ class Run:
         context = aligned(8 * layout.CONTEXT_WORDS + 128)[: 8 * layout.CONTEXT_WORDS].view(np.int64)
         for name, value in words.items():
             context[SLOTS[name]] = value
-        return OsThread(context, buffers)
+        return OsThread(context, buffers, tracer=tracer)
 
     # ---- running
 
@@ -333,7 +340,7 @@ class Run:
 
     def _beside(self, thread: OsThread) -> OsThread:
         """A context for another block in flight."""
-        thread.beside.append(self._thread(1))
+        thread.beside.append(self._thread(1, thread.tracer))
         return thread.beside[-1]
 
     def _call(self, thread: OsThread) -> None:

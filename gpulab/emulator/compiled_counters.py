@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpulab.counters import COPIED, Counters
+from gpulab.emulator.compiled_trace import trace_of
 from gpulab.emulator.native import count as native_count
 from gpulab.emulator.native import touch
 
@@ -33,6 +34,10 @@ def counters_of(run: Run) -> Counters:
     found.thread_instructions_pred_on[:] = np.where(tables.guarded, on, found.thread_instructions)
     found.divergent_branches[:] = divergent
     _take_requests(run, found)
+    tracers = [each.tracer for each in run.threads if each.tracer is not None]
+    if run.options.tracing is not None:
+        found.trace = trace_of(tracers, run.options.tracing, run.blocks)
+        found.l1_miss_sectors[:] = 0
     found.leave_out(program.synthetic)
     distinct = run.touched.counts().sum(axis=0).tolist()
     found.distinct_sectors_read, found.distinct_sectors_written, found.footprint_sectors = distinct

@@ -28,6 +28,9 @@ _CONTEXT = (
     # This OS thread's own memory: pointers
     "shared", "local", "frames", "frame_bytes", "block_counters", "memory_counters", "branch_counters",
     "l1", "caches", "memos",
+    # What is traced (`native.trace`): its state, whether the block is a near one, below which hash a line is looked at,
+    # requests to lines that were recorded, when the request comes, what tells memos of stores from those of other blocks
+    "trace", "trace_near", "trace_limit", "traced", "time", "store_version",
     # Code
     "fast", "general",
     # For the general variant, by basic block: its first instruction and the fault of lanes stuck there; `meeting.passes`
@@ -53,7 +56,7 @@ CONTEXT_WORDS = ARRIVED + len(BARRIER_WORDS) * BARRIERS
 # that it waits for; then, for the fast one, one i32 for each basic block (waiting lanes); then registers.
 _FRAME = (
     "resume", "status", "barrier", "active", "mode", "mask", "bail", "index", "budget", "arrived", "opened", "threads",
-    "holding", "last_yield",
+    "holding", "last_yield", "executed",
     # Masks of the general variant
     "ready", "blocked", "parked", "granted", "awaited", "recheck",
 )  # fmt: skip

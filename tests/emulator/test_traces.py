@@ -15,10 +15,10 @@ COPY = """
 """
 
 
-def test_a_copy_has_an_event_for_each_line_of_each_warp() -> None:
+def test_a_copy_has_an_event_for_each_line_of_each_warp(engine: str) -> None:
     source, target = np.arange(256, dtype=np.uint32), np.zeros(260, np.uint32)
     options = RunOptions(tracing=Tracing(near=(1, 3)))
-    ran = run("reference", kernel("u64 a, u64 b", COPY), source, target, grid=4, block=64, options=options)
+    ran = run(engine, kernel("u64 a, u64 b", COPY), source, target, grid=4, block=64, options=options)
     found = ran.counters.trace
     assert found is not None
     first = [allocation.address >> 7 for allocation in ran.memory.allocations.values()]

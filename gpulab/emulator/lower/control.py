@@ -105,6 +105,7 @@ def count_block(state: State) -> None:
     if not state.count:
         return
     b = state.b
+    b.store(b.add(b.load("i64", state.executed), state.block.stop - state.block.start), state.executed)
     place = b.offset(state.constant_get("block_counters", "ptr"), 16 * state.block.rank)
     lanes = b.resize(b.popcount(b.load("i32", state.active)), "i64")
     pair = Value("i64", 2, "<i64 1, i64 0>", True)

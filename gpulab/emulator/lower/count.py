@@ -46,7 +46,16 @@ def count_request(state: State, access: Access) -> None:
         addresses = state.buffers["addresses"]
         b.store(state.vector(access.address), addresses, align=64)
         info = access.info(state.index)
-        b.call(f"count_{access.space}", None, state.context, addresses, access.on, counters, info)
+        _ask(state, access, f"count_{access.space}", addresses, access.on, counters, info)
+
+
+def _ask(state: State, access: Access, helper: str, *arguments: Value, result: str | None = None) -> Value:
+    """Call a native helper, which may record when the request came: how many instructions the warp executed before."""
+    b = state.b
+    if access.space in ("global", "generic"):
+        behind = state.block.stop - state.index
+        layout.put(b, state.context, "time", b.sub(b.load("i64", state.executed), behind))
+    return b.call(helper, result, state.context, *arguments)
 
 
 def _is_contiguous(state: State, address: Affine, size: int) -> bool:
@@ -125,7 +134,7 @@ def _count_uniform(state: State, access: Access, counters: Value) -> None:
     assert isinstance(access.address, Value)
 
     def rare() -> None:
-        b.call("count_uniform", None, state.context, access.address, access.on, counters, access.info(state.index))
+        _ask(state, access, "count_uniform", access.address, access.on, counters, access.info(state.index))
 
     if access.flags:
         rare()
@@ -143,7 +152,7 @@ def _count_contiguous(state: State, access: Access, address: Affine, counters: V
         _count_word(state, counters, native_touch.ALIGNED)
 
     def contiguous() -> None:
-        b.call("count_contiguous", None, state.context, address.base, counters, access.info(state.index))
+        _ask(state, access, "count_contiguous", address.base, counters, access.info(state.index))
 
     def rare() -> None:
         _unless(state, full, contiguous, lambda: _count_affine(state, access, address, counters))
@@ -161,7 +170,7 @@ def _touch_in_line(state: State, access: Access, base: Value, sectors: int, coun
 
     def touch() -> None:
         wanted = b.shl(constant("i32", (1 << sectors) - 1), b.and_(b.resize(first, "i32"), 3))
-        misses = b.call("touch_line", "i64", state.context, b.lshr(first, 2), wanted, access.info(state.index))
+        misses = _ask(state, access, "touch_line", b.lshr(first, 2), wanted, access.info(state.index), result="i64")
         native_touch.increment(b, b.offset(counters, 8 * native_touch.MISSES), misses)
 
     # What runs once for each warp seldom hits.
@@ -243,7 +252,7 @@ def _count_affine(state: State, access: Access, address: Affine, counters: Value
     s0, s1 = (constant("i64", s) if isinstance(s, int) else s for s in address.strides)
     width = constant("i64", lanes or state.plan.block_shape.width)
     flagged = b.or_(info, layout.SHARED) if access.space == "shared" else info
-    b.call("count_affine", None, state.context, address.base, s0, s1, width, access.on, counters, flagged)
+    _ask(state, access, "count_affine", address.base, s0, s1, width, access.on, counters, flagged)
 
 
 def _count_by_memo(state: State, access: Access, address: Affine, counters: Value, lanes: int = 0) -> None:

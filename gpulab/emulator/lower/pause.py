@@ -148,6 +148,8 @@ def save(state: State, names: Iterable[str], ranks: Iterable[int] = ()) -> None:
         b.store(b.load("i32", state.waiting[rank]), mask_place(state, rank))
     if state.plan.general:
         return
+    if state.count:
+        frame_put(b, state.frame, "executed", b.load("i64", state.executed))
     for name in sorted(names):
         variable = state.variables[name]
         place = b.offset(state.frame, register_offset(len(state.program.graph.blocks), state.slots[name]))
@@ -167,6 +169,8 @@ def restore(state: State, names: Iterable[str], ranks: Iterable[int] = ()) -> No
         b.store(b.load("i32", mask_place(state, rank)), state.waiting[rank])
     if state.plan.general:
         return
+    if state.count:
+        b.store(frame_get(b, state.frame, "executed", "i64"), state.executed)
     for name in sorted(names):
         variable = state.variables[name]
         place = b.offset(state.frame, register_offset(len(state.program.graph.blocks), state.slots[name]))

@@ -60,13 +60,7 @@ class State:
     """Everything that lowering functions share for one kernel."""
 
     def __init__(
-        self,
-        builder: Builder,
-        program: Program,
-        plan: Plan,
-        count: bool,
-        symbols: dict[str, int],
-        check: bool = False,
+        self, builder: Builder, program: Program, plan: Plan, count: bool, symbols: dict[str, int], check: bool = False
     ) -> None:
         self.b = builder
         self.program = program
@@ -78,6 +72,8 @@ class State:
         self.context = builder.argument("context", "ptr")
         self.frame = builder.argument("frame", "ptr")
         self.active = builder.alloca("i32")
+        # Instructions that the warp has executed.
+        self.executed = layout.frame_slot(builder, self.frame, "executed") if plan.general else builder.alloca("i64")
         # Of the fast variant; the general one keeps the block of each lane in the frame.
         self.waiting = [] if plan.general else [builder.alloca("i32") for _ in program.graph.blocks]
         self.buffers = {name: builder.alloca("i64", layout.WARP) for name in ("addresses", "hosts")}
@@ -157,6 +153,8 @@ class State:
 
     def initialize(self) -> None:
         """Every register is 0 at the start."""
+        if not self.plan.general:
+            self.b.store(constant("i64", 0), self.executed)
         for variable in self.variables.values():
             lanes = layout.WARP if variable.shape is VECTOR else 1
             self.b.store(constant(variable.element, 0, lanes), variable.base)

@@ -33,7 +33,7 @@ def define_affine(module: IrModule) -> None:
     b = Builder(module, "count_affine", "void", parameters)
     context, base, s0, s1, width, mask, counters, info = (b.argument(name, kind) for name, kind in parameters)
     misses = b.variable(constant("i64", 0))
-    before = b.load("i64", l1_version(b, context, b.lshr(base, 5)))
+    before, traced = b.load("i64", l1_version(b, context, b.lshr(base, 5))), get(b, context, "traced")
     with b.if_(b.is_("eq", b.and_(info, SHARED), 0)):
         b.store(_touch_affine(b, context, base, s0, s1, width, mask, info), misses)
     size = b.and_(info, 255)
@@ -54,6 +54,8 @@ def define_affine(module: IrModule) -> None:
     found = b.load("i64", answer, len(WORDS), align=64)
     # A request that misses brings its sectors into the L1: unless one of them had to leave, the next one like it hits.
     kept = b.compare("eq", before, b.load("i64", l1_version(b, context, b.lshr(base, 5))))
+    # A request that was recorded must be recorded the next time as well.
+    kept = b.and_(kept, b.compare("eq", traced, get(b, context, "traced")))
     _fill_memo(b, context, (base, s0, s1), width, mask, info, found, kept)
     total = b.add(b.load("i64", counters, len(WORDS), align=64), found)
     b.store(total, counters, align=64)

@@ -130,6 +130,8 @@ def _enter_block(b: Builder, context: Value) -> None:
     for name in ("warp", "begun", "moved", "clock"):
         put(b, context, name, constant("i64", 0))
     touch.advance_epoch(b, context)
+    with b.if_(b.is_("ne", get(b, context, "trace"), 0)):
+        b.call("trace_block", None, context)
     _clear(b, get(b, context, "shared", "ptr"), get(b, context, "shared_bytes"))
     _clear_local(b, context, b.mul(get(b, context, "warps"), layout.WARP))
     b.store(constant("i64", 0, layout.BARRIER_BYTES * layout.BARRIERS // 8), b.offset(context, 8 * layout.ARRIVED))

@@ -9,6 +9,7 @@ from gpulab.emulator.layout import ATOMIC, INSTRUCTION_SHIFT, STORE, WARP, get, 
 from gpulab.emulator.llvm.ir import Builder, IrModule, Value, constant, constants
 from gpulab.emulator.memory import WINDOW_BITS
 from gpulab.emulator.native.address import row_field, row_place, window_row
+from gpulab.emulator.native.trace import define_trace, is_sampled, sampled_lanes
 
 WORDS = (
     "requests",
@@ -46,8 +47,9 @@ def define_touch(module: IrModule) -> None:
     """``touch(context, sectors, mask, info)``: the modeled L1 and the maps of touched sectors, for a whole request.
 
     `mask` names lanes with distinct sectors; all are looked up before any is replaced. A load marks its sectors as read
-    only when they miss. Returns the number of misses.
+    only when they miss. Returns the number of misses. Sampled lines always miss, and each access to them is recorded.
     """
+    define_trace(module)
     _define_mark(module)
     _define_touch_one(module)
     _define_touch_line(module)
@@ -59,7 +61,7 @@ def define_touch(module: IrModule) -> None:
     with b.if_(b.is_("eq", b.and_(info, STORE), 0)):
         missing = _look_up(b, context, sectors, where, mask)
         with b.if_(b.is_("ne", missing, 0)):
-            with b.bits(missing) as lane:
+            with b.bits(b.and_(missing, b.not_(_record_lanes(b, context, sectors, missing, info)))) as lane:
                 sector = _at(b, where, lane)
                 l1_insert(b, context, _ways(b, context, sector), sector)
             b.call("mark", None, context, where, missing, constant("i64", row_place("read")))
@@ -68,8 +70,17 @@ def define_touch(module: IrModule) -> None:
     with b.if_(b.is_("ne", b.and_(info, ATOMIC), 0)):
         b.call("mark", None, context, where, mask, constant("i64", row_place("read")))
     b.call("mark", None, context, where, mask, constant("i64", row_place("written")))
+    _record_lanes(b, context, sectors, mask, info)
     b.ret(constant("i64", 0))
     b.finish()
+
+
+def _record_lanes(b: Builder, context: Value, sectors: Value, lanes: Value, info: Value) -> Value:
+    """Record the request to those lanes' sectors that are in sampled lines; returns these lanes."""
+    sampled = sampled_lanes(b, context, sectors, lanes)
+    with b.if_(b.is_("ne", sampled, 0)):
+        b.call("record_lanes", None, context, sectors, sampled, info)
+    return sampled
 
 
 def l1_place(b: Builder, sector: Value) -> Value:
@@ -196,7 +207,17 @@ def _define_touch_one(module: IrModule) -> None:
         ways = _ways(b, context, sector)
         missing = b.not_(l1_hit(b, ways, l1_tag(b, context, sector)))
         with b.if_(missing):
+            sampled, unknown = b.fresh("sampled"), b.fresh("unknown")
+            marked = b.fresh("marked")
+            b.cond(is_sampled(b, context, b.lshr(sector, 2)), sampled, unknown)
+            b.label(sampled)
+            bit = b.shl(constant("i32", 1), b.resize(b.and_(sector, 3), "i32"))
+            b.call("record_line", None, context, b.lshr(sector, 2), bit, info)
+            b.br(marked)
+            b.label(unknown)
             l1_insert(b, context, ways, sector)
+            b.br(marked)
+            b.label(marked)
             origin = map_origin(b, context, b.shl(sector, 5), constant("i64", row_place("read")))
             b.store(constant("i8", 1), b.cast("inttoptr", b.add(origin, sector), "ptr"))
         b.ret(b.resize(missing, "i64"))
@@ -211,6 +232,12 @@ def _define_touch_line(module: IrModule) -> None:
     b = Builder(module, "touch_line", "i64", parameters)
     context, line, wanted, info = (b.argument(name, kind) for name, kind in parameters)
     first = b.shl(line, 2)
+    with b.if_(is_sampled(b, context, line)):
+        b.call("record_line", None, context, line, wanted, info)
+        with b.if_(b.is_("eq", b.and_(info, STORE), 0)):
+            _mark_line(b, context, first, _spread(b, wanted), "read")
+            b.ret(constant("i64", 0))
+            b.label(b.fresh("dead"))
     with b.if_(b.is_("ne", b.and_(info, STORE), 0)):
         with b.if_(b.is_("ne", b.and_(info, ATOMIC), 0)):
             _mark_line(b, context, first, _spread(b, wanted), "read")
@@ -361,7 +388,8 @@ def memo_key(
         number, place = b.add(b.lshr(info, INSTRUCTION_SHIFT), 1 << MEMO_BITS), b.and_(base, 3)
     else:
         is_load = b.is_("eq", b.and_(info, STORE), 0)
-        version = b.select(is_load, b.load("i64", l1_version(b, context, sector)), zero)
+        known = b.load("i64", l1_version(b, context, sector))
+        version = b.select(is_load, known, get(b, context, "store_version"))
     memo = b.offset(get(b, context, "memos", "ptr"), b.mul(number, MEMO_BYTES))
     kind = b.or_(b.shl(b.resize(mask, "i64"), 32), b.or_(b.shl(width, 16), b.and_(info, STORE | ATOMIC | 255)))
     return memo, [place, s0, s1, kind, version]

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpulab.emulator import layout
-from gpulab.emulator.layout import BARRIER_WORDS, frame_get, frame_put, frame_slot, get
+from gpulab.emulator.layout import BARRIER_WORDS, frame_get, frame_put, get
 from gpulab.emulator.llvm.ir import Builder, IrModule, Value, constant, constants
 from gpulab.emulator.native.address import record_fault
 
@@ -188,14 +188,18 @@ def _define_changed(module: IrModule) -> None:
     b = Builder(module, "yield_changed", "i32", _FRAME)
     context, frame = b.argument("context", "ptr"), b.argument("frame", "ptr")
     last = frame_get(b, frame, "last_yield", "i64")
-    frame_put(b, frame, "last_yield", constant("i64", 0))
+    # What the warp can't know is no part of its state.
+    executed = frame_get(b, frame, "executed", "i64")
+    for name in ("last_yield", "executed"):
+        frame_put(b, frame, name, constant("i64", 0))
     local_bytes = b.mul(get(b, context, "local_bytes"), layout.WARP)
     state = b.variable(constants("i64", list(range(8))))
     _mix(b, state, frame, get(b, context, "frame_bytes"))
     # The last piece may reach into the next warp's local memory, or the padding behind the last one's.
     _mix(b, state, get(b, context, "warp_local", "ptr"), local_bytes)
     now = b.reduce("xor", b.load("i64", state, 8))
-    b.store(now, frame_slot(b, frame, "last_yield"))
+    frame_put(b, frame, "last_yield", now)
+    frame_put(b, frame, "executed", executed)
     b.ret(b.cast("zext", b.compare("ne", now, last), "i32"))
     b.finish()
 
