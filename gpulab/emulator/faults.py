@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gpulab.emulator.memory import FIRST_WINDOW, WINDOW_BITS, WINDOWS, Memory
+from gpulab.emulator.memory import CONSTANT_MARK, FIRST_WINDOW, WINDOW_BITS, WINDOWS, Memory
 from gpulab.emulator.program import Program
 from gpulab.errors import Fault, KernelFault, TimeLimitError, shown_file
 from gpulab.launch import Dim3, LaunchConfig
@@ -165,10 +165,11 @@ def _is_in_shared(program: Program, launch: LaunchConfig, kind: str, size: int, 
 
 def _object(program: Program, memory: Memory, space: str, address: int, kind: str) -> str:
     """Say where an address lies, relative to the object that was meant."""
-    window = address >> WINDOW_BITS << WINDOW_BITS
+    # A negative index leads out of a window, to shortly before it.
+    window = address + (1 << WINDOW_BITS - 1) >> WINDOW_BITS << WINDOW_BITS
     in_window = next((name for name, start in WINDOWS.items() if start == window), None)
     if space in ("shared", "local", "param", "call") or (space == "generic" and in_window):
-        offset = _signed(address) if space != "generic" else address & (1 << WINDOW_BITS) - 1
+        offset = signed(address) if space != "generic" else address - window
         name = {"shared": "the block's shared memory", "param": "the kernel's parameters"}.get(
             in_window or space, "its local memory"
         )
@@ -176,17 +177,37 @@ def _object(program: Program, memory: Memory, space: str, address: int, kind: st
         return f"at byte {offset} of {name}, {where}. Check the index against the array's size."
     found = memory.find(address)
     if found is None:
-        return f"at address {address:#x}, where no array is. Is the pointer an array of this launch?"
-    if kind != "load" and not found.writable:
-        return f"into {found.name}, which is read-only. Pass a writable array."
+        return f"at address {address:#x}, where no array is. {_no_array(address)}"
     offset, element = address - found.address, max(found.dtype.itemsize, 1)
-    return (
+    if kind != "load" and not found.writable and 0 <= offset < found.size:
+        return f"into {found.name}, {_READ_ONLY[bool(address & CONSTANT_MARK)]}"
+    where = (
         f"at element {offset // element} of {found.name}, which has {found.size // element} ({found.dtype}, shape "
-        f"{found.shape}). Guard the access: if i < n."
+        f"{found.shape})"
+    )
+    if offset < 0:
+        return f"{where}. The index is negative: check how it is computed, and leave out the elements before the first one."
+    return f"{where}.{GUARD}"
+
+
+GUARD = " Guard the access: if i < n."
+_READ_ONLY = {
+    False: "which is read-only. The index is right: pass a writable array, or a copy of this one.",
+    True: "which is constant memory: kernels only read it. Let the host fill it, or use global memory.",
+}
+
+
+def _no_array(address: int) -> str:
+    """What kind of wrong pointer it is."""
+    if address >> WINDOW_BITS == 0:
+        return "It is a null pointer, or an index into one. Set the pointer first; malloc gives null when the heap is full."
+    return (
+        "The pointer leads to no array of this launch: it was never set, or is an address of the host. No guard of the index "
+        "helps: pass the array itself to the kernel."
     )
 
 
-def _signed(address: int) -> int:
+def signed(address: int) -> int:
     """An address of a small space as a distance: kernels compute it in 32 or in 64 bits, and it may be negative."""
     for bits in (32, 64):
         if 1 << (bits - 1) <= address < 1 << bits:

@@ -174,3 +174,20 @@ extern "C" __global__ void pieces_of_the_heap(int* out) {
         free(piece);
     }
 }
+
+extern "C" __global__ void arrays_side_by_side(const float* x, float* y) {
+    extern __shared__ float dynamic[];
+    __shared__ float first[64];
+    __shared__ float second[2][64];
+    int t = threadIdx.x;
+    float* behind = dynamic + 64;
+    first[t] = x[t];
+    second[0][t] = second[1][t] = 1;
+    dynamic[t] = behind[t] = 2;
+    __syncthreads();
+    const float* chosen = x[0] > 0 ? first : second[1];
+    float sum = 0;
+    for (const float* p = first; p != first + 64; ++p) sum += *p;
+    // One beyond a row is in the next one, and minus one from the second half is in the first.
+    y[t] = sum + chosen[63 - t] + second[0][t + 64] + behind[-1 - t];
+}

@@ -172,3 +172,48 @@ extern "C" __global__ void beyond_a_piece(int* out) {
     out[threadIdx.x] = piece[15];
     free(piece);
 }
+
+extern "C" __global__ void beyond_one_array(const float* x, float* y) {
+    __shared__ float first[64];
+    __shared__ float second[64];
+    int t = threadIdx.x;
+    first[t] = x[t];
+    second[t] = 2 * x[t];
+    __syncthreads();
+    y[t] = first[t + 1] + second[63 - t];  // beyond_one_array
+}
+
+extern "C" __global__ void before_dynamic_memory(const float* x, float* y) {
+    extern __shared__ float dynamic[];
+    __shared__ float fixed[64];
+    int t = threadIdx.x;
+    fixed[t] = x[t];
+    __syncthreads();
+    dynamic[t - 4] = fixed[63 - t];  // before_dynamic_memory
+    y[t] = fixed[t];
+}
+
+extern "C" __global__ void pointer_beyond_one_array(const float* x, float* y, int n) {
+    __shared__ float first[64];
+    __shared__ float second[64];
+    int t = threadIdx.x;
+    first[t] = x[t];
+    second[t] = x[t];
+    __syncthreads();
+    float sum = 0;
+    for (const float* p = first; p < first + n; ++p) sum += *p;  // pointer_beyond_one_array
+    y[t] = sum + second[63 - t];
+}
+
+extern "C" __global__ void negative_shared(const float* x, float* y) {
+    __shared__ float s[64];
+    int t = threadIdx.x;
+    s[t] = x[t];
+    __syncthreads();
+    y[t] = s[t - 2];  // negative_shared
+}
+
+extern "C" __global__ void into_constant(const float* x, float* y) {
+    ((float*)x)[threadIdx.x] = 1;  // into_constant
+    y[threadIdx.x] = 1;
+}

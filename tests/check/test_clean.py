@@ -44,6 +44,12 @@ def test_nothing_is_found(name: str) -> None:
     assert report.ok and not report.notes, report
 
 
+def test_shared_arrays_side_by_side() -> None:
+    kernel = gpulab.RawKernel.from_file(FILE, "arrays_side_by_side")
+    report = gpulab.check(kernel[1, 64, 0, 512], floats(), floats())
+    assert report.ok and not report.notes, report
+
+
 @pytest.mark.parametrize("block", [32, 96])
 def test_atomic_stores_of_different_values(block: int) -> None:
     # The first stores what is there already.

@@ -86,6 +86,12 @@ CASES = (
     # Each half waits for itself: the second one stores 64 elements that the first has read already.
     Case("barrier_of_the_wrong_half", 1, 128, (floats(128), floats(128)), "race", "wrong half: store", (0, 64), 64,
          ("element 64", "between line {wrong half: store} and line {wrong half: load}")),
+    # Only the last thread reads beyond: the first element of what follows.
+    Case("beyond_one_array", 1, 64, (floats(), floats()), "out-of-bounds", "beyond_one_array", (0, 63), 1,
+         ("reads element 64 of shared array first, which has 64 of 4 bytes", "in fact second, element 0")),
+    Case("pointer_beyond_one_array", 1, 64, (floats(), floats(), np.int32(66)), "out-of-bounds", "pointer_beyond_one_array", (0, 0), 64,
+         ("reads element 64 of shared array first", "in fact second, element 0")),
+    Case("negative_shared", 1, 64, (floats(), floats()), "out-of-bounds", "negative_shared", (0, 0), 2, ("element -2 of shared array s",)),
     Case("lock_without_fence", 2, 32, (ints(), ints()), "race", "lock_without_fence", (1, 0), 1, ("value[0]", "__threadfence()")),
 )  # fmt: skip
 
@@ -117,6 +123,31 @@ def test_a_reduction_that_needs_lockstep() -> None:
     assert f"__syncwarp() between line {line('reduction: 16')} and line {second}" in report.faults[0].message
     assert "Read into a variable first, put a __syncwarp()" in report.faults[1].message
     assert "or let only those lanes do it whose elements no other one reads" in report.faults[1].message
+
+
+def test_dynamic_shared_memory_goes_from_its_beginning_to_the_end() -> None:
+    kernel = gpulab.RawKernel.from_file(FILE, "before_dynamic_memory")
+    (fault,) = gpulab.check(kernel[1, 64, 0, 240], floats(), floats()).faults
+    found = fault.kind, fault.line, fault.thread, fault.count
+    assert found == ("out-of-bounds", line("before_dynamic_memory"), (0, 0, 0), 4), fault
+    assert (
+        "element -4 of shared array dynamic, which has 60 of 4 bytes: it is in fact fixed, element 60" in fault.message
+    )
+
+
+def test_a_store_to_what_is_read_only() -> None:
+    x = floats()
+    x.flags.writeable = False
+    (fault,) = check("into_constant", 1, 32, x, floats()).faults
+    assert (fault.kind, fault.line, fault.count) == ("out-of-bounds", line("into_constant"), 32)
+    assert "x, which is read-only. The index is right" in fault.message and "if i < n" not in fault.message
+
+
+@pytest.mark.parametrize(("pointer", "words"), [(0, "null pointer"), (0x7FFF12345678, "address of the host")])
+def test_what_is_no_pointer_needs_no_guard(pointer: int, words: str) -> None:
+    (fault,) = check("through_a_table", 1, 32, np.full(1, pointer), floats()).faults
+    assert (fault.kind, fault.line, fault.count) == ("out-of-bounds", line("through_a_table"), 32)
+    assert words in fault.message and "if i < n" not in fault.message
 
 
 def test_device_memory_that_nothing_was_stored_to() -> None:

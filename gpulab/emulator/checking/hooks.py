@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from gpulab.emulator import layout
 from gpulab.emulator.checking.arithmetic import Indices, indices
+from gpulab.emulator.checking.extents import Extent, extents
 from gpulab.emulator.checking.layout import NO_FLAG, NO_READ, STRENGTH_AT, own, own_word
 from gpulab.emulator.checking.strength import is_barrier_in_memory, is_fence, strengths
 from gpulab.emulator.llvm.ir import Value, bits_of, constant
+from gpulab.emulator.memory import SHARED_WINDOW
 from gpulab.ptx.syntax import Immediate
 
 if TYPE_CHECKING:
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from gpulab.emulator.program import Program
 
 LARGEST_ACCESS_BYTES = 16
+# Where shared memory begins, as the addresses of a space have it.
+_SHARED = {"shared": 0, "generic": SHARED_WINDOW}
 
 
 class Facts:
@@ -30,6 +34,11 @@ class Facts:
     def indices(self) -> Indices:
         """The arithmetic behind addresses."""
         return indices(self._program)
+
+    @cached_property
+    def extents(self) -> dict[int, Extent]:
+        """The shared array that each access is meant for, where that can be told."""
+        return extents(self._program)
 
     @cached_property
     def strengths(self) -> tuple[int, ...]:
@@ -110,7 +119,22 @@ def access(state: State, space: str, what: Access, stored: list[Value] | None) -
         for number, value in enumerate(stored):
             b.store(b.widen(value), b.offset(values, number * layout.WARP * step))
     places = state.buffers["addresses"], state.buffers["hosts"]
-    b.call(f"check_{space}", None, state.context, *places, values, constant("i64", step), what.on, info)
+    beyond = _beyond_its_array(state, space, what)
+    inside = b.and_(what.on, b.not_(beyond))
+    b.call(f"check_{space}", None, state.context, *places, values, constant("i64", step), inside, info)
+    if space in _SHARED:
+        b.call("check_left_out", None, state.context, state.buffers["hosts"], beyond)
+
+
+def _beyond_its_array(state: State, space: str, what: Access) -> Value:
+    """Lanes whose address is one of shared memory, but not in the array whose name it was computed from."""
+    b, extent = state.b, _facts(state).extents.get(state.index)
+    if extent is None or space not in _SHARED:
+        return constant("i32", 0)
+    room = -1 if extent.size is None else extent.size
+    places = (constant("i64", each) for each in (_SHARED[space], extent.start, room))
+    info = what.info(state.index)
+    return b.call("check_extent", "i32", state.context, state.buffers["addresses"], what.on, info, *places)
 
 
 def arrive(state: State, barrier: Value) -> None:

@@ -90,6 +90,8 @@ KINDS = {
     "same value": 9,
     "given back": 10,
     "between pieces": 11,
+    "beyond its array": 12,
+    "undefined lane": 13,
 }
 # What a byte of a map of defined bytes says: that it was stored; and of the heap, that its piece was given back, or that it is
 # in none.

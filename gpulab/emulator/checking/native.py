@@ -15,7 +15,7 @@ def helpers() -> jit.Code:
 
 def _make() -> jit.Source:
     # Loaded only where something must be compiled.
-    from gpulab.emulator.checking import native_copies, native_order, native_shadow, native_table
+    from gpulab.emulator.checking import native_copies, native_extent, native_order, native_shadow, native_table
     from gpulab.emulator.llvm.ir import IrModule
 
     module = IrModule()
@@ -25,5 +25,6 @@ def _make() -> jit.Source:
         + native_order.define(module)
         + native_shadow.define(module)
         + native_table.define_overflow(module)
+        + native_extent.define(module)
     )
     return jit.Source(module.text(), exports)

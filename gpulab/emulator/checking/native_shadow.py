@@ -19,6 +19,7 @@ from gpulab.emulator.checking.layout import (
     ledger_word,
     own_word,
 )
+from gpulab.emulator.checking.native_extent import left_out
 from gpulab.emulator.checking.native_order import arrive_at_grid, take_turn
 from gpulab.emulator.checking.native_visit import Visit
 from gpulab.emulator.layout import WARP, get
@@ -35,7 +36,6 @@ _PARAMETERS = (
     ("mask", "i32"),
     ("info", "i64"),
 )
-_NOWHERE_BYTES = 64
 
 
 def define(module: IrModule) -> tuple[str, ...]:
@@ -66,9 +66,7 @@ def _define(module: IrModule, space: str) -> None:
         b.label(bad)
         code = b.select(fits, constant("i64", KINDS["misaligned"]), constant("i64", KINDS["out-of-bounds"]))
         visit.note(code)
-        nowhere = own_word(b, visit.structure, "nowhere", "ptr")
-        b.store(constant("i8", 0, _NOWHERE_BYTES), nowhere)
-        b.store(nowhere, b.offset(hosts, at))
+        left_out(b, visit.structure, b.offset(hosts, at))
         b.br(done)
         b.label(good)
         b.store(visit.host, b.offset(hosts, at))

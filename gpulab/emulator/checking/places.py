@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
+from gpulab.emulator.checking.extents import Extent, extents
 from gpulab.emulator.checking.findings import Finding
 from gpulab.emulator.faults import position
 from gpulab.emulator.memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS, Memory
@@ -33,6 +35,11 @@ class Places:
     launch: LaunchConfig
     memory: Memory
     shared_names: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def extents(self) -> dict[int, Extent]:
+        """The shared array that each access is meant for, where that can be told."""
+        return extents(self.program)
 
     # ---- lines
 

@@ -33,10 +33,10 @@ def say(result: CheckResult, places: Places, language: str) -> Said:
     racing = {index for race in races for index in (*race.sites, *race.others)}
     overflows = {f.site: f for f in reversed(result.findings) if f.kind == "overflow"}
     told: list[tuple[int, Fault]] = [(race.order, race.fault) for race in races]
-    outside = {f.site for f in result.findings if f.kind == "out-of-bounds"}
+    outside = {f.site for f in result.findings if f.kind in ("out-of-bounds", "beyond its array")}
     for order, finding in enumerate(result.findings):
         message = None
-        if finding.kind in ("out-of-bounds", "misaligned"):
+        if finding.kind in ("out-of-bounds", "misaligned", "beyond its array"):
             message = words_memory.access(finding, places, overflows.get(finding.site))
         elif finding.kind == "uninitialized" and finding.site not in racing:
             # A load that races finds nothing because the store comes too late: one mistake.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from gpulab.emulator.checking.findings import Finding
 from gpulab.emulator.checking.places import Places
-from gpulab.emulator.faults import access_message, position
-from gpulab.emulator.memory import Allocation
+from gpulab.emulator.faults import GUARD, access_message, position, signed
+from gpulab.emulator.memory import SHARED_WINDOW, Allocation
 
 
 def kind_of(finding: Finding, places: Places) -> str:
     """The kind that the report gives it."""
-    if finding.kind in ("overflow", "between pieces"):
+    if finding.kind in ("overflow", "between pieces", "beyond its array"):
         return "out-of-bounds"
     if finding.kind == "given back":
         return "use-after-free"
@@ -35,13 +35,46 @@ def access(finding: Finding, places: Places, overflow: Finding | None) -> str:
             f"its device array was deleted, or nothing referred to it any more. Keep the array (a variable, a list) as "
             f"long as kernels use its address."
         )
-    parts = [access_message(places.program, places.launch, places.memory, finding.kind, finding.site, finding.address)]
-    guard = _guard(finding, places) if finding.kind == "out-of-bounds" else None
-    if guard is not None:
-        parts[0] = parts[0].removesuffix(" Guard the access: if i < n.") + f" {guard}"
+    parts = [_beyond_its_array(finding, places) or _beyond_all(finding, places)]
     if overflow is not None:
         parts.append(_why_overflow(overflow, places, "The cause"))
     return " ".join(parts)
+
+
+def _beyond_all(finding: Finding, places: Places) -> str:
+    """An access misaligned, or outside of all memory of its space."""
+    message = access_message(places.program, places.launch, places.memory, finding.kind, finding.site, finding.address)
+    guard = _guard(finding, places) if finding.kind == "out-of-bounds" else None
+    return message if guard is None else f"{message.removesuffix(GUARD)}{guard}"
+
+
+def _beyond_its_array(finding: Finding, places: Places) -> str | None:
+    """An access outside of the shared array that it is meant for."""
+    extent = places.extents.get(finding.site)
+    form = places.program.forms[finding.site]
+    if finding.kind == "misaligned" or extent is None:
+        return None
+    if form.is_copy and places.space(finding.site, finding.address) != "shared":
+        return None
+    size, room = form.access_bytes, extent.size
+    if room is None:
+        room = places.program.shared_bytes(places.launch.dynamic_shared_bytes) - extent.start
+    generic = (form.space or "generic") == "generic" and not form.is_copy
+    at = (finding.address - SHARED_WINDOW if generic else signed(finding.address)) - extent.start
+    where = f"element {at // size}" if at % size == 0 else f"byte {at}"
+    message = (
+        f"The thread {places.verb(finding.site, finding.address)} {where} of shared array {places.shared_name(extent.name)}, "
+        f"which has {_elements(room, size)}"
+    )
+    if finding.kind == "beyond its array":
+        other = places.element(finding.site, finding.address).removeprefix("shared array ")
+        message += f": it is in fact {other}"
+    return f"{message}. Check the index against the array's size, as it was declared or given to the launch."
+
+
+def _elements(room: int, size: int) -> str:
+    count = room // size
+    return f"{count:,} of {size} byte{'s' * (size > 1)}" if room % size == 0 else f"{room:,} bytes"
 
 
 def _guard(finding: Finding, places: Places) -> str | None:
