@@ -191,3 +191,34 @@ extern "C" __global__ void arrays_side_by_side(const float* x, float* y) {
     // One beyond a row is in the next one, and minus one from the second half is in the first.
     y[t] = sum + chosen[63 - t] + second[0][t + 64] + behind[-1 - t];
 }
+
+extern "C" __global__ void sum_of_what_is_there(const float* x, float* y, int n) {
+    // The mask has the lanes with data; a lane beside the last one reads nothing that it uses.
+    int lane = threadIdx.x;
+    if (lane >= n) return;
+    unsigned mask = (1u << n) - 1;
+    float sum = x[lane];
+    for (int offset = 16; offset > 0; offset /= 2) {
+        float other = __shfl_down_sync(mask, sum, offset);
+        if (lane + offset < n) sum += other;
+    }
+    if (lane == 0) y[0] = sum;
+}
+
+extern "C" __global__ void last_lane_of_a_branch(const float* x, float* y) {
+    // Lane 15 gets nothing, and does not look at it.
+    int lane = threadIdx.x;
+    if (lane < 16) {
+        float next = __shfl_down_sync(0xffffu, x[lane], 1);
+        if (lane < 15 && next > x[lane]) y[lane] = next;
+    }
+}
+
+extern "C" __global__ void scan_of_half_a_warp(const int* x, int* y) {
+    int lane = threadIdx.x, sum = x[lane];
+    for (int offset = 1; offset < 32; offset *= 2) {
+        int other = __shfl_up_sync(0xffffffffu, sum, offset);
+        sum += lane >= offset ? other : 0;
+    }
+    y[lane] = sum;
+}

@@ -217,3 +217,31 @@ extern "C" __global__ void into_constant(const float* x, float* y) {
     ((float*)x)[threadIdx.x] = 1;  // into_constant
     y[threadIdx.x] = 1;
 }
+
+extern "C" __global__ void sum_of_too_few_lanes(const float* x, float* y) {
+    float sum = x[threadIdx.x];
+    for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_down_sync(0xffffffffu, sum, offset);  // too_few_lanes: shuffle
+    if (threadIdx.x % 32 == 0) y[threadIdx.x / 32] = sum;  // too_few_lanes: store
+}
+
+extern "C" __global__ void neighbor_has_returned(const float* x, float* y, int n) {
+    int i = threadIdx.x;
+    if (i >= n) return;
+    float next = __shfl_down_sync(0xffffffffu, x[i], 1);  // neighbor_has_returned: shuffle
+    y[i] = next - x[i];  // neighbor_has_returned: store
+}
+
+extern "C" __global__ void shuffle_in_a_branch(const float* x, float* y) {
+    int i = threadIdx.x;
+    float v = x[i];
+    if (i % 2 == 0) v += __shfl_xor_sync(0x55555555u, v, 1);  // in_a_branch: shuffle
+    y[i] = v;  // in_a_branch: store
+}
+
+extern "C" __global__ void branch_on_nothing(const int* x, int* y) {
+    int i = threadIdx.x;
+    if (i < 20) {
+        int first = __shfl_sync(0xfffffu, x[i], 24);  // branch_on_nothing: shuffle
+        if (first > 3) y[i] = 1;  // branch_on_nothing: branch
+    }
+}

@@ -34,6 +34,9 @@ CASES = {
     "greatest": (3, 64, np.zeros(1), RANDOM.random(192)),
     "halves_with_barriers_of_their_own": (1, 128, floats(128), floats(128)),
     "pieces_of_the_heap": (1, 64, np.zeros(64, np.int32)),
+    "sum_of_what_is_there": (1, 32, floats(), floats(), np.int32(20)),
+    "last_lane_of_a_branch": (1, 32, floats(), floats()),
+    "scan_of_half_a_warp": (2, 16, np.arange(64, dtype=np.int32), np.zeros(64, np.int32)),
     "hash": (1, 64, RANDOM.integers(0, 2**32, 64).astype(np.uint32), np.zeros(64, np.int32), np.int32(61)),
 }
 

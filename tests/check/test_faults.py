@@ -92,6 +92,15 @@ CASES = (
     Case("pointer_beyond_one_array", 1, 64, (floats(), floats(), np.int32(66)), "out-of-bounds", "pointer_beyond_one_array", (0, 0), 64,
          ("reads element 64 of shared array first", "in fact second, element 0")),
     Case("negative_shared", 1, 64, (floats(), floats()), "out-of-bounds", "negative_shared", (0, 0), 2, ("element -2 of shared array s",)),
+    # The second warp has 16 lanes: its lane 0 gets nothing from lane 16, and stores the sum.
+    Case("sum_of_too_few_lanes", 1, 48, (floats(), floats()), "warp-sync", "too_few_lanes: shuffle", (0, 32), 1,
+         ("lane 0, gets the value of lane 16", "never launched", "line {too_few_lanes: store} it is used", "neutral value")),
+    Case("neighbor_has_returned", 1, 32, (floats(), floats(), np.int32(20)), "warp-sync", "neighbor_has_returned: shuffle", (0, 19), 1,
+         ("lane 19, gets the value of lane 20", "has returned", "line {neighbor_has_returned: store} it is used")),
+    Case("shuffle_in_a_branch", 1, 32, (floats(), floats()), "warp-sync", "in_a_branch: shuffle", (0, 0), 16,
+         ("lane 0, gets the value of lane 1", "not in its mask", "line {in_a_branch: store} it is used", "outside of the branch")),
+    Case("branch_on_nothing", 1, 32, (ints(), ints()), "warp-sync", "branch_on_nothing: shuffle", (0, 0), 20,
+         ("the value of lane 24", "not in its mask", "line {branch_on_nothing: branch} it is used")),
     Case("lock_without_fence", 2, 32, (ints(), ints()), "race", "lock_without_fence", (1, 0), 1, ("value[0]", "__threadfence()")),
 )  # fmt: skip
 

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gpulab.emulator import layout
+from gpulab.emulator.checking import shuffled
 from gpulab.emulator.checking.arithmetic import Indices, indices
 from gpulab.emulator.checking.extents import Extent, extents
 from gpulab.emulator.checking.layout import NO_FLAG, NO_READ, STRENGTH_AT, own, own_word
@@ -41,6 +42,11 @@ class Facts:
         return extents(self._program)
 
     @cached_property
+    def followed(self) -> dict[str, int]:
+        """The registers that may hold what a shuffle got from a lane that takes no part."""
+        return shuffled.followed(self._program)
+
+    @cached_property
     def strengths(self) -> tuple[int, ...]:
         """The strength of each access."""
         return strengths(self._program)
@@ -68,6 +74,20 @@ def before(state: State) -> None:
         _follow_copies(state)
     if state.index in _facts(state).indices.arithmetic:
         _watch_overflow(state)
+    if _facts(state).followed:
+        shuffled.before(state, _facts(state).followed)
+
+
+def branch(state: State) -> None:
+    """A block ends in a branch, a return or a jump by table."""
+    if state.check and _facts(state).followed:
+        shuffled.branch(state, _facts(state).followed)
+
+
+def shuffle(state: State, sources: Value, mask: Value) -> None:
+    """A shuffle of the lanes of a mask is about to write what each lane gets from the lane that `sources` says."""
+    if state.check:
+        shuffled.shuffle(state, _facts(state).followed, sources, mask)
 
 
 def _follow_copies(state: State) -> None:

@@ -36,12 +36,14 @@ LEDGER = {name: index for index, name in enumerate(_LEDGER)}
 _OWN = (
     "ledger", "block_run", "begin", "floor", "observed", "shared_cells", "shared_shift", "global_shift",
     "local_map", "local_map_bytes", "overflows", "overflow_stride", "nowhere", "copies", "copy_sites",
+    "origins", "origin_stride", "origin_bytes",
 )  # fmt: skip
 OWN = {name: index for index, name in enumerate(_OWN)}
 """What belongs to one block in flight, in 64-bit words; the arrays below follow."""
 
 # Until when the accesses of one warp (column) are before what another one (row) does now; the same gathered at barriers.
-WARPS = 16
+WARPS = 32
+assert len(OWN) <= WARPS
 ARRIVING = WARPS + WARP * WARP
 RELEASED = ARRIVING + BARRIERS * WARP
 PHASES = RELEASED + BARRIERS * WARP
@@ -65,6 +67,10 @@ COPY_WORDS = WAITED_AT + COPY_KEPT
 
 # The barrier of the grid in the workspace of a cooperative launch: each block adds to it once, behind a barrier of its own.
 GRID_BARRIER_AT = 4
+
+# Where an undefined value came from (`shuffled`), in 32 bits: the shuffle's number plus 1, the lane that it read, and whether
+# that lane had exited.
+ORIGIN_SITE, FROM_LANE_SHIFT, EXITED = (1 << 20) - 1, 20, 1 << 25
 
 # A row of `shadows`, one for each window: host addresses of its cells and of its map of defined bytes, 0 for none.
 SHADOW_ROW_BYTES = 16

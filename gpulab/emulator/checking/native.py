@@ -25,6 +25,7 @@ def _make() -> jit.Source:
         + native_order.define(module)
         + native_shadow.define(module)
         + native_table.define_overflow(module)
+        + native_table.define_undefined(module)
         + native_extent.define(module)
     )
     return jit.Source(module.text(), exports)

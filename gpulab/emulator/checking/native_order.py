@@ -139,8 +139,9 @@ def _define_begin(module: IrModule) -> None:
         for name in ("begin", "floor"):
             b.store(ledger_word(b, structure, "segment_start"), own_place(b, structure, name))
         b.declare("llvm.memset.p0.i64", "void", "ptr, i8, i64, i1")
-        start, size = own_word(b, structure, "local_map", "ptr"), own_word(b, structure, "local_map_bytes")
-        b.emit(f"call void @llvm.memset.p0.i64({start.ir}, i8 0, {size.ir}, i1 false)")
+        for name, length in (("local_map", "local_map_bytes"), ("origins", "origin_bytes")):
+            start, size = own_word(b, structure, name, "ptr"), own_word(b, structure, length)
+            b.emit(f"call void @llvm.memset.p0.i64({start.ir}, i8 0, {size.ir}, i1 false)")
     b.ret()
     b.finish()
 

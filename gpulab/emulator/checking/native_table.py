@@ -11,9 +11,11 @@ from gpulab.emulator.checking.layout import (
     ENTRY,
     ENTRY_THREADS,
     ENTRY_WORDS,
+    FROM_LANE_SHIFT,
     KEY_OTHER_SHIFT,
     KEY_SITE_SHIFT,
     KINDS,
+    ORIGIN_SITE,
     ledger_place,
     ledger_word,
     own,
@@ -57,6 +59,25 @@ def define_overflow(module: IrModule) -> tuple[str, ...]:
     b.ret()
     b.finish()
     return ("check_overflow",)
+
+
+def define_undefined(module: IrModule) -> tuple[str, ...]:
+    """``check_undefined(context, origins, lanes, site)``: lanes use values, of which those with an origin are undefined."""
+    parameters = (("context", "ptr"), ("origins", "ptr"), ("lanes", "i32"), ("site", "i64"))
+    b = Builder(module, "check_undefined", "void", parameters)
+    context, zero = b.argument("context", "ptr"), constant("i64", 0)
+    first, kind = b.mul(get(b, context, "warp"), WARP), constant("i64", KINDS["undefined lane"])
+    origins = b.load("i32", b.argument("origins", "ptr"), WARP)
+    found = b.and_(b.argument("lanes", "i32"), b.mask_word(b.is_("ne", origins, 0)))
+    with b.bits(found) as lane:
+        wide = b.resize(lane, "i64")
+        origin = b.resize(b.load("i32", b.offset(b.argument("origins", "ptr"), b.mul(wide, 4))), "i64")
+        site = b.sub(b.and_(origin, ORIGIN_SITE), 1)
+        where = b.lshr(origin, FROM_LANE_SHIFT)
+        b.call("note", None, context, kind, site, b.argument("site", "i64"), b.add(first, wide), where, zero, zero)
+    b.ret()
+    b.finish()
+    return ("check_undefined",)
 
 
 def _word(b: Builder, entry: Value, name: str) -> Value:

@@ -57,6 +57,11 @@ class Places:
         location = self.program.function.instructions[index].location
         return location and location.own
 
+    def line_key(self, index: int) -> object:
+        """What is the same for instructions of one source line, or for one instruction without lines."""
+        line = self.line(index)
+        return (None, index) if line is None else (self.file(index), line)
+
     def where(self, index: int, beside: int | None = None) -> str:
         """``line 12``, with the file where it is another one than that of `beside`."""
         line, file = self.line(index), self.file(index)

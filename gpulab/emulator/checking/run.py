@@ -29,6 +29,7 @@ from gpulab.emulator.checking.layout import (
     SITES,
     STORED,
 )
+from gpulab.emulator.checking.shuffled import ORIGIN_BYTES
 from gpulab.emulator.compiled import OsThread, Run, aligned
 from gpulab.emulator.compiled_errors import fault_of
 from gpulab.emulator.faults import time_limit_error
@@ -163,13 +164,15 @@ class _CheckRun(Run):
         thread = super()._thread(thread_count)
         shared = int(thread.word("shared_bytes"))
         local = len(thread.buffers["local"])
-        indices = Facts(self.program).indices
+        facts = Facts(self.program)
+        indices, stride = facts.indices, ORIGIN_BYTES * len(facts.followed)
         thread.buffers |= {
             "check": aligned(8 * OWN_WORDS),
             "shared_cells": np.zeros(((shared >> self.shifts["shared"]) + 1) * CELL_BYTES, np.uint8),
             "local_map": np.zeros(max(local, 1), np.uint8),
             "overflows": np.zeros(4 * layout.WARP * max(len(indices.arithmetic), 1), np.uint8),
             "nowhere": aligned(64),
+            "origins": aligned(max(stride * layout.WARP, 64)),
         }
         if self.program.copies:
             sites = np.zeros(SITES, np.uint8)
@@ -182,6 +185,8 @@ class _CheckRun(Run):
             "global_shift": self.shifts["global"],
             "local_map_bytes": local,
             "overflow_stride": 4 * len(indices.arithmetic),
+            "origin_stride": stride,
+            "origin_bytes": stride * layout.WARP,
             **{name: thread.buffers[name].ctypes.data for name in OWN if name in thread.buffers},
         }
         for name, value in words.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from gpulab.emulator.checking import words_memory, words_race
+from gpulab.emulator.checking import words_memory, words_race, words_warp
 from gpulab.emulator.checking.places import Places
 from gpulab.emulator.checking.run import CheckResult
 from gpulab.errors import Fault
@@ -48,6 +48,7 @@ def say(result: CheckResult, places: Places, language: str) -> Said:
         if message is not None:
             kind = words_memory.kind_of(finding, places)
             told.append((order, places.fault(kind, message, finding, finding.count)))
+    told += words_warp.undefined_lanes(result.findings, places, language)
     told += [(order, _without_place(broken)) for broken, order in result.broken]
     ordered = [one for _, one in sorted(told, key=lambda pair: pair[0])]
     return Said(tuple(_merged(ordered)), (*notes, *result.notes))

@@ -62,13 +62,8 @@ def _pairs(findings: list[Finding], places: Places) -> list[_Pair]:
     for order, finding in enumerate(findings):
         if finding.kind in (*_RACES, "ordered by flags", "same value"):
             sites = finding.site, finding.other
-            groups[frozenset(_line_key(places, site) for site in sites)].append((order, finding))
+            groups[frozenset(places.line_key(site) for site in sites)].append((order, finding))
     return [_Pair(tuple(f for _, f in group), group[0][0]) for group in groups.values()]
-
-
-def _line_key(places: Places, index: int) -> object:
-    line = places.line(index)
-    return (None, index) if line is None else (places.file(index), line)
 
 
 # ---- what cannot be decided
@@ -140,7 +135,7 @@ def _is_update(finding: Finding, places: Places) -> bool:
 
 
 def _one_line(finding: Finding, places: Places) -> bool:
-    return _line_key(places, finding.site) == _line_key(places, finding.other)
+    return places.line_key(finding.site) == places.line_key(finding.other)
 
 
 def _copied(finding: Finding, places: Places) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpulab.emulator import layout
+from gpulab.emulator.checking import hooks
 from gpulab.emulator.llvm.ir import Value, constant
 from gpulab.emulator.lower.schedule import jump, leave, part
 from gpulab.emulator.lower.values import State
@@ -18,6 +19,7 @@ def end_block(state: State) -> None:
     state.index = block.stop - 1
     last = state.instruction
     if last.opcode in ("bra", "brx", "ret", "exit"):
+        hooks.branch(state)
         _branch(state, last.opcode)
     elif block.successors:
         jump(state, block.successors[-1])

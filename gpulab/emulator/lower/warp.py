@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gpulab.emulator import layout
 from gpulab.emulator.checking import hooks
 from gpulab.emulator.llvm.ir import Value, constant, constants, lane_numbers
+from gpulab.emulator.llvm.permute import permuted
 from gpulab.emulator.lower.schedule import live_lanes
 from gpulab.emulator.lower.table import lowers
 from gpulab.emulator.lower.values import State
@@ -121,7 +121,7 @@ def elect(state: State) -> None:
 def shuffle(state: State) -> None:
     b, form = state.b, state.form
     destination, source, distance, clamp = state.instruction.operands[:4]
-    member_mask(state, 4)
+    mask = member_mask(state, 4)
     values = b.widen(state.value(source, "b32"))
     if isinstance(distance, Immediate) and isinstance(clamp, Immediate):
         lanes, inside = _known_lanes(form.mode or "", int(distance.value), int(clamp.value))
@@ -130,8 +130,9 @@ def shuffle(state: State) -> None:
         sources = constants("i32", lanes)
     else:
         sources, valid = _lanes(state, b.widen(state.value(distance, "u32")), b.widen(state.value(clamp, "u32")))
-        result = _permuted(state, values, sources)
+        result = permuted(b, values, sources)
     result = _from_active(state, result, values, sources)
+    hooks.shuffle(state, sources, mask)
     state.write_pair(destination, result, valid, "b32")
 
 
@@ -170,14 +171,3 @@ def _lanes(state: State, distance: Value, clamp: Value) -> tuple[Value, Value]:
         target = b.binary({"up": "sub", "down": "add", "bfly": "xor"}[mode or ""], lane, step)
     valid = b.compare("sge" if mode == "up" else "sle", target, most)
     return b.select(valid, target, lane), valid
-
-
-def _permuted(state: State, values: Value, lanes: Value) -> Value:
-    b = state.b
-    kept = b.variable(values)
-    offsets = b.shl(b.resize(b.and_(lanes, layout.WARP - 1), "i64"), 2)
-    pointers = b.assign("ptr", 32, f"getelementptr i8, {kept.ir}, {offsets.ir}")
-    name = "llvm.masked.gather.v32i32.v32p0"
-    b.declare(name, "<32 x i32>", "<32 x ptr>, <32 x i1>, <32 x i32>")
-    every = constant("i1", 1, 32)
-    return b.assign("i32", 32, f"call <32 x i32> @{name}(<32 x ptr> align 4 {pointers.text}, {every.ir}, {values.ir})")
