@@ -129,3 +129,28 @@ extern "C" __global__ void pipeline_object(const float* x, float* y) {
     }
     y[threadIdx.x] = sum;
 }
+
+extern "C" __global__ void one_lane_arrives(const float* x, float* y) {
+    __shared__ float s[64];
+    __shared__ cuda::barrier<cuda::thread_scope_block> bar;
+    int t = threadIdx.x;
+    if (t == 0) init(&bar, 2);
+    __syncthreads();
+    s[t] = x[t];
+    __syncwarp();
+    if (t % 32 == 0) bar.arrive_and_wait();
+    __syncwarp();
+    y[t] = s[63 - t];
+}
+
+extern "C" __global__ void one_lane_arrives_for_others(const float* x, float* y) {
+    __shared__ float s[64];
+    __shared__ cuda::barrier<cuda::thread_scope_block> bar;
+    int t = threadIdx.x;
+    if (t == 0) init(&bar, 2);
+    __syncthreads();
+    s[t] = x[t];  // one_lane_arrives_for_others: store
+    if (t % 32 == 0) bar.arrive_and_wait();
+    __syncwarp();
+    y[t] = s[63 - t];  // one_lane_arrives_for_others: load
+}

@@ -32,6 +32,7 @@ def check(name: str) -> tuple[gpulab.profiler.CheckReport, np.ndarray]:
         ("own_copy", X[:64]),
         ("barrier_object", X[63::-1] + 2),
         ("copied_to_barrier", X[63::-1]),
+        ("one_lane_arrives", X[63::-1]),
         ("pipeline_object", X.reshape(4, 64).sum(0)[::-1]),
     ],
 )
@@ -54,3 +55,12 @@ def test_a_barrier_in_memory_orders_no_more_than_its_phases() -> None:
     report, _ = check("barrier_object_once")
     (fault,) = report.faults
     assert fault.kind == "race" and f"line {line('barrier_object_once: store')}" in fault.message, report
+
+
+def test_a_lane_arrives_for_itself_alone() -> None:
+    report, _ = check("one_lane_arrives_for_others")
+    (fault,) = report.faults
+    places = (line(f"one_lane_arrives_for_others: {mark}") for mark in ("store", "load"))
+    # Of each warp 31 lanes store without arriving; what lanes 0 and 32 stored is there.
+    assert (fault.kind, fault.count) == ("race", 62), report
+    assert all(f"line {place}" in fault.message for place in places), report

@@ -108,7 +108,8 @@ def meet(state: State, lane: Value, completes: Value) -> None:
     """A lane arrives at a barrier in memory."""
     if state.check:
         b = state.b
-        b.call("check_meet", None, state.context, _warp(state), _address(state, lane), b.cast("zext", completes, "i32"))
+        flag = b.cast("zext", completes, "i32")
+        b.call("check_meet", None, state.context, _warp(state), lane, _address(state, lane), flag)
 
 
 def met(state: State, lane: Value, complete: Value) -> None:

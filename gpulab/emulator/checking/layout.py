@@ -36,7 +36,7 @@ LEDGER = {name: index for index, name in enumerate(_LEDGER)}
 _OWN = (
     "ledger", "block_run", "begin", "floor", "observed", "shared_cells", "shared_shift", "global_shift",
     "local_map", "local_map_bytes", "overflows", "overflow_stride", "nowhere", "copies", "copy_sites",
-    "origins", "origin_stride", "origin_bytes",
+    "origins", "origin_stride", "origin_bytes", "threads",
 )  # fmt: skip
 OWN = {name: index for index, name in enumerate(_OWN)}
 """What belongs to one block in flight, in 64-bit words; the arrays below follow."""
@@ -56,6 +56,11 @@ FENCES = LANES + WARP * WARP * WARP
 MEETINGS = FENCES + WARP * WARP
 MEETING_SLOTS = 64
 OWN_WORDS = MEETINGS + 2 * MEETING_SLOTS * WARP
+
+# The same for single threads, for lanes arrive at such barriers one by one: rows of a word for each thread of the block, of what
+# each warp knows, and for each slot of what is known to those that arrive and to those that pass.
+THREADS = WARP * WARP
+THREAD_ROWS = WARP + 2 * MEETING_SLOTS
 
 # What is known of the asynchronous copies of one thread: the last groups, and the last waits: for what until when, and when.
 COPY_KEPT = 8

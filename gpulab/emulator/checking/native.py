@@ -15,7 +15,14 @@ def helpers() -> jit.Code:
 
 def _make() -> jit.Source:
     # Loaded only where something must be compiled.
-    from gpulab.emulator.checking import native_copies, native_extent, native_order, native_shadow, native_table
+    from gpulab.emulator.checking import (
+        native_copies,
+        native_extent,
+        native_meetings,
+        native_order,
+        native_shadow,
+        native_table,
+    )
     from gpulab.emulator.llvm.ir import IrModule
 
     module = IrModule()
@@ -23,6 +30,7 @@ def _make() -> jit.Source:
     exports = (
         native_copies.define(module)
         + native_order.define(module)
+        + native_meetings.define(module)
         + native_shadow.define(module)
         + native_table.define_overflow(module)
         + native_table.define_undefined(module)

@@ -6,9 +6,8 @@ pair of lanes of a warp there is the same, passed on by warp synchronizations. B
 `grid_floor`: what is older than it is before everything. The barrier of a cooperative grid raises it.
 
 ``check_begin(context)``, ``check_arrive(context, warp, barrier)``, ``check_leave(context, warp, barrier)``,
-``check_meet(context, warp, address, completes)``, ``check_met(context, warp, address)``,
 ``check_warp_sync(context, warp, mask, live)`` and ``check_fence(context, warp, mask)`` are called by compiled kernels; ``ordered`` is for
-`native_shadow`.
+`native_shadow`. Barriers in shared memory, at which single lanes arrive, are in `native_meetings`.
 """
 
 from __future__ import annotations
@@ -17,8 +16,6 @@ from gpulab.emulator.checking.layout import (
     ARRIVING,
     FENCES,
     LANES,
-    MEETING_SLOTS,
-    MEETINGS,
     PHASES,
     RELEASED,
     SEGMENT_BYTES,
@@ -35,6 +32,7 @@ from gpulab.emulator.checking.layout import (
     time_of,
 )
 from gpulab.emulator.checking.native_copies import when_done
+from gpulab.emulator.checking.native_meetings import known_of_thread, pass_on_threads
 from gpulab.emulator.layout import BARRIERS, FINISHED, WARP, frame_get, get
 from gpulab.emulator.llvm.ir import Builder, IrModule, Value, constant
 from gpulab.emulator.native.touch import increment
@@ -52,9 +50,7 @@ def define(module: IrModule) -> tuple[str, ...]:
     _define_leave(module)
     _define_warp_sync(module)
     _define_fence(module)
-    _define_meet(module)
-    _define_met(module)
-    return ("check_begin", "check_arrive", "check_leave", "check_warp_sync", "check_fence", "check_meet", "check_met")
+    return ("check_begin", "check_arrive", "check_leave", "check_warp_sync", "check_fence")
 
 
 # ---- asking
@@ -112,7 +108,8 @@ def _define_ordered(module: IrModule) -> None:
         b.label(b.fresh("dead"))
     their_warp, my_warp = b.lshr(theirs, 5), b.lshr(mine, 5)
     known = b.load("i64", b.offset(row(b, structure, WARPS, my_warp), b.mul(their_warp, 8)))
-    with b.if_(b.compare("ule", time, known)):
+    met = known_of_thread(b, structure, my_warp, theirs)
+    with b.if_(b.compare("ule", time, b.intrinsic("llvm.umax", known, met))):
         b.ret(constant("i1", 1))
         b.label(b.fresh("dead"))
     with b.if_(b.compare("ne", their_warp, my_warp)):
@@ -216,6 +213,7 @@ def _define_arrive(module: IrModule) -> None:
     gathered = row(b, structure, ARRIVING, barrier)
     known = _vector(b, row(b, structure, WARPS, warp))
     b.store(b.intrinsic("llvm.umax", _vector(b, gathered), known), gathered)
+    pass_on_threads(b, structure, warp, gathered)
     b.store(tick(b, structure), b.offset(gathered, b.mul(warp, 8)))
     mine = b.add(b.mul(warp, BARRIERS), barrier)
     b.store(
@@ -241,38 +239,6 @@ def _define_leave(module: IrModule) -> None:
         b.store(constant("i64", 0, WARP), gathered)
         increment(b, phase_place)
     known = row(b, structure, WARPS, warp)
-    b.store(b.intrinsic("llvm.umax", _vector(b, released), _vector(b, known)), known)
-    b.ret()
-    b.finish()
-
-
-def _meeting(b: Builder, structure: Value, address: Value) -> tuple[Value, Value]:
-    """What is known to those that arrive at a barrier in shared memory, and to those that pass it."""
-    slot = b.mul(b.and_(b.lshr(address, 3), MEETING_SLOTS - 1), 2)
-    return row(b, structure, MEETINGS, slot), row(b, structure, MEETINGS, b.add(slot, 1))
-
-
-def _define_meet(module: IrModule) -> None:
-    """A lane arrives at a barrier in shared memory, which may complete its phase."""
-    parameters = (_CONTEXT, ("warp", "i64"), ("address", "i64"), ("completes", "i32"))
-    b = Builder(module, "check_meet", "void", parameters)
-    structure, warp = own(b, b.argument("context", "ptr")), b.argument("warp", "i64")
-    gathered, released = _meeting(b, structure, b.argument("address", "i64"))
-    known = _vector(b, row(b, structure, WARPS, warp))
-    b.store(b.intrinsic("llvm.umax", _vector(b, gathered), known), gathered)
-    b.store(tick(b, structure), b.offset(gathered, b.mul(warp, 8)))
-    with b.if_(b.is_("ne", b.argument("completes", "i32"), 0)):
-        b.store(_vector(b, gathered), released)
-    b.ret()
-    b.finish()
-
-
-def _define_met(module: IrModule) -> None:
-    """A lane has seen that a phase of a barrier in shared memory is complete."""
-    b = Builder(module, "check_met", "void", (_CONTEXT, ("warp", "i64"), ("address", "i64")))
-    structure = own(b, b.argument("context", "ptr"))
-    _, released = _meeting(b, structure, b.argument("address", "i64"))
-    known = row(b, structure, WARPS, b.argument("warp", "i64"))
     b.store(b.intrinsic("llvm.umax", _vector(b, released), _vector(b, known)), known)
     b.ret()
     b.finish()

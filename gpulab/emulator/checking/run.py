@@ -28,8 +28,11 @@ from gpulab.emulator.checking.layout import (
     SHADOW_ROW_BYTES,
     SITES,
     STORED,
+    THREAD_ROWS,
+    THREADS,
 )
 from gpulab.emulator.checking.shuffled import ORIGIN_BYTES
+from gpulab.emulator.checking.strength import is_barrier_in_memory
 from gpulab.emulator.compiled import OsThread, Run, aligned
 from gpulab.emulator.compiled_errors import fault_of
 from gpulab.emulator.faults import time_limit_error
@@ -174,6 +177,9 @@ class _CheckRun(Run):
             "nowhere": aligned(64),
             "origins": aligned(max(stride * layout.WARP, 64)),
         }
+        if any(is_barrier_in_memory(form) for form in self.program.forms):
+            # Hardly any page of it is ever touched.
+            thread.buffers["threads"] = np.zeros(8 * THREAD_ROWS * THREADS, np.uint8)
         if self.program.copies:
             sites = np.zeros(SITES, np.uint8)
             sites[[index for index in self.program.copies if index < SITES]] = 1

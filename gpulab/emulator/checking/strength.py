@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpulab.emulator.checking.layout import PLAIN, STRONG, VOLATILE
 from gpulab.emulator.program import Program
-from gpulab.ptx.opcodes import Form, written_registers
+from gpulab.ptx.opcodes import Form, read_registers, written_registers
 from gpulab.ptx.syntax import Register
 
 _ATOMIC = ("atomic", "reduction")
@@ -39,6 +39,18 @@ def is_fence(program: Program, index: int) -> bool:
     if is_barrier_in_memory(form):
         return False
     return form.opcode in ("membar", "fence") or (bool(form.access_bytes) and form.semantics in _RELEASING)
+
+
+def has_flags(program: Program) -> bool:
+    """Whether threads may wait for, or act on, what others leave: a volatile access, or an atomic whose result is looked at."""
+    pairs = list(zip(program.function.instructions, program.forms, strict=True))
+    read = {name for pair in pairs for name in read_registers(*pair)}
+    return any(
+        any(name in read for name in written_registers(instruction, form))
+        if form.kind == "atomic"
+        else form.kind != "reduction" and strength != PLAIN
+        for (instruction, form), strength in zip(pairs, strengths(program), strict=True)
+    )
 
 
 def is_monotone(program: Program, index: int) -> bool:

@@ -6,18 +6,18 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from gpulab.emulator.checking.findings import Finding
-from gpulab.emulator.checking.layout import PLAIN, VOLATILE
+from gpulab.emulator.checking.layout import VOLATILE
 from gpulab.emulator.checking.places import Places
-from gpulab.emulator.checking.strength import is_fence, is_monotone, strengths
+from gpulab.emulator.checking.strength import has_flags, is_fence, is_monotone, strengths
 from gpulab.errors import Fault
 from gpulab.ptx.syntax import Address
 
 _RACES = ("race between blocks", "race in a block", "race in a warp")
 _ATOMICS = ("atomic", "reduction")
 _NAMES = {
-    "numba": ("cuda.syncthreads()", "cuda.syncwarp()", "cuda.atomic.add", "cuda.threadfence()"),
-    "cuda": ("__syncthreads()", "__syncwarp()", "atomicAdd", "__threadfence()"),
-    "ptx": ("bar.sync 0", "bar.warp.sync", "atom.add", "membar.gl"),
+    "numba": ("cuda.syncthreads()", "cuda.syncwarp()", "cuda.atomic.add, cuda.atomic.max", "cuda.threadfence()"),
+    "cuda": ("__syncthreads()", "__syncwarp()", "atomicAdd, atomicMax", "__threadfence()"),
+    "ptx": ("bar.sync 0", "bar.warp.sync", "atom.add, atom.max", "membar.gl"),
 }
 
 
@@ -185,16 +185,21 @@ def _remedy(finding: Finding, places: Places, language: str, undefined: set[int]
         )
     forms, sites = places.program.forms, (finding.other, finding.site)
     kinds = [forms[site].kind for site in sites]
-    flags = any(strength != PLAIN for strength in strengths(places.program))
-    flag = f" If a flag or a lock orders them, put a {fence} between the data and it, on both sides." if flags else ""
+    flag = (
+        f" If a flag or a lock orders them, put a {fence} between the data and it, on both sides."
+        if has_flags(places.program)
+        else ""
+    )
     if finding.site == finding.other and kinds[0] == "store":
-        return f"They store different values. Give each thread an element of its own, or combine them with an atomic ({atomic})."
+        return f"They store different values. Give each thread an element of its own, or combine them with an atomic ({atomic} …)."
     if _is_update(finding, places) and "store" in kinds:
-        return f"If several threads update one element, use an atomic ({atomic}); else give each thread its own.{flag}"
+        return (
+            f"If several threads update one element, use an atomic ({atomic} …); else give each thread its own.{flag}"
+        )
     if finding.kind == "race between blocks":
         return (
             "Nothing in a launch orders blocks: let each block use elements of its own, combine with an atomic "
-            f"({atomic}), or split the kernel into two launches.{flag}"
+            f"({atomic} …), or split the kernel into two launches.{flag}"
         )
     call = warp_barrier if finding.kind == "race in a warp" else barrier
     again = places.reaches(*sites, past_barriers=False) and places.reaches(*sites[::-1], past_barriers=False)
@@ -217,11 +222,11 @@ def _gap(finding: Finding, places: Places, undefined: set[int]) -> str:
         # Seen in the other order because the warps of a block run one after another here.
         first, second = second, first
     forward, backward = places.reaches(first, second, past_barriers=False), places.reaches(second, first, False)
-    if forward and backward and not _before(places, first, second):
+    if (backward and not forward) or (forward and backward and not _before(places, first, second)):
         first, second = second, first
-    elif backward and not forward:
-        return f"after {places.where(second)}, before the loop comes to {places.where(first, beside=second)} again"
     here, there = places.where(first), places.where(second, beside=first)
+    if forward != backward and not _before(places, first, second):
+        return f"after {here}, before the loop comes to {there} again"
     again = f", and another one before the loop comes to {here} again" if forward and backward else ""
     return f"between {here} and {there}{again}"
 
