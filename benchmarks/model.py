@@ -12,15 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 import gpulab
-from gpulab.gpus import Gpu
 from gpulab.kernels import ladder
 
-HERE = Path(__file__).parent
 SAMPLE = 256
 
 STREAMS = """
@@ -61,12 +58,6 @@ class Case:
         return self.modeled_s / self.published_s
 
 
-def gpu_of(name: str) -> Gpu:
-    """A GPU of the catalog, or of this folder."""
-    path = HERE / "gpus" / f"{name.lower().replace(' ', '')}.toml"
-    return gpulab.gpu(path if path.exists() else name)
-
-
 def streams() -> Iterator[Case]:
     """Reads and writes of 64 Mi doubles, one element per thread."""
     n = 1 << 26
@@ -74,7 +65,7 @@ def streams() -> Iterator[Case]:
     for name, rates in STREAM_RATES.items():
         for kernel, gb_per_s in rates.items():
             launch = gpulab.RawKernel(STREAMS, kernel)[n // 256, 256]
-            found = gpulab.profile(launch, *arrays, gpu=gpu_of(name), sample_blocks=SAMPLE)
+            found = gpulab.profile(launch, *arrays, gpu=name, sample_blocks=SAMPLE)
             yield Case(f"stream, {name}", kernel, n * STREAM_BYTES[kernel] / gb_per_s / 1e9, found.time.seconds)
 
 
@@ -84,7 +75,7 @@ def walks() -> Iterator[Case]:
     arrays = np.zeros((n, n), np.float32), np.zeros((n, n), np.float32)
     for kernel, milliseconds in (("write_coalesced", 2.92), ("read_coalesced", 5.34)):
         launch = gpulab.RawKernel(WALKS, kernel)[(n // 32, n // 32), (32, 32)]
-        found = gpulab.profile(launch, *arrays, np.int32(n), gpu=gpu_of("RTX 3090"), sample_blocks=SAMPLE)
+        found = gpulab.profile(launch, *arrays, np.int32(n), gpu="RTX 3090", sample_blocks=SAMPLE)
         yield Case("coalescing 12800, RTX 3090", kernel, milliseconds / 1e3, found.time.seconds)
 
 
@@ -94,7 +85,7 @@ def of_ladder(group: str, gpu: str, name: str, rungs: dict[str, float], **parame
     for rung, seconds in rungs.items():
         launches = problem.attempt(rung, "cuda").launches
         times = [
-            gpulab.profile(bound, *arguments, gpu=gpu_of(gpu), sample_blocks=SAMPLE // 8).time.seconds
+            gpulab.profile(bound, *arguments, gpu=gpu, sample_blocks=SAMPLE // 8).time.seconds
             for bound, arguments in launches
         ]
         yield Case(f"{group}, {gpu}", rung, seconds, sum(times))

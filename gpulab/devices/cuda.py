@@ -18,7 +18,7 @@ from gpulab.devices.cuda_memory import CudaBinding, CudaBuffer
 from gpulab.devices.cuda_timing import measure
 from gpulab.devices.protocol import Bound, Buffer, Device, Kernel, LaunchRecord
 from gpulab.errors import DeviceError, KernelException, LaunchError
-from gpulab.gpus import Gpu, gpu, gpus
+from gpulab.gpus import Gpu, gpu, gpus, known
 from gpulab.launch import LaunchConfig
 from gpulab.toolchain import abi
 from gpulab.toolchain.records import COMPUTE_CAPABILITIES, PtxText
@@ -199,16 +199,17 @@ class CudaDevice(Device):
 def _gpu_like(properties: dict[str, Any]) -> Gpu:
     """The catalog's record of this GPU, or the nearest one with what the driver tells of this one."""
     name = properties["name"].decode() if isinstance(properties["name"], bytes) else str(properties["name"])
+    sms, capability = int(properties["multiProcessorCount"]), (int(properties["major"]), int(properties["minor"]))
+    same = known(name)
+    # Different Jetsons have one name, and a part of a GPU that is shared out (MIG) may keep the name of the whole.
+    if same is not None and same.sm_count == sms:
+        return same
     catalog = [gpu(each) for each in gpus()]
-    for known in catalog:
-        if name.lower() in (alias.lower() for alias in (known.name, *known.aliases)):
-            return known
-    capability = (int(properties["major"]), int(properties["minor"]))
-    older = [known for known in catalog if known.compute_capability <= capability] or catalog
-    return max(older, key=lambda known: known.compute_capability).replace(
+    older = [entry for entry in catalog if entry.compute_capability <= capability] or catalog
+    return max(older, key=lambda entry: (entry.compute_capability, -abs(entry.sm_count - sms))).replace(
         name=name,
         compute_capability=capability,
-        sm_count=int(properties["multiProcessorCount"]),
+        sm_count=sms,
         memory_bytes=int(properties["totalGlobalMem"]),
         l2_bytes=int(properties["l2CacheSize"]),
         dram_bandwidth_gb_per_s=_bandwidth(properties),

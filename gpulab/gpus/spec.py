@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpulab.errors import ArgumentError
+from gpulab.gpus import whatif
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -63,10 +63,12 @@ class Gpu:
         Shared memory that the system takes in every block.
     shared_allocation_bytes : int
         Shared memory is given to a block in multiples of this.
+    shared_carve_outs_bytes : tuple of int
+        Sizes that the part of `l1_bytes` for shared memory can have; empty if they are not known: any size then.
+    barriers_per_sm : int
+        Barriers (``bar.sync``) that the blocks of an SM have together; they limit occupancy from capability 9.0.
     l1_bytes : int
         L1 cache and shared memory of an SM together.
-    shared_carve_outs_bytes : tuple of int
-        Sizes that the part for shared memory can have; empty if they are not known: any size then.
     alu_latency_cycles, sfu_latency_cycles, fp64_latency_cycles : float
         From issue until a dependent instruction can issue, SM cycles.
     shared_latency_cycles, l1_latency_cycles, l2_latency_cycles, dram_latency_cycles : float
@@ -83,6 +85,22 @@ class Gpu:
         Time from the end of a block until the first load of the next one in its place, s.
     launch_overhead_s : float
         Time between back-to-back launches of an empty kernel, s.
+    tensor_clock_hz : float
+        SM clock for which the data sheet states tensor peaks, Hz; the boost clock unless it is known to be lower.
+    sheet_tensor_fp16_tflop_per_s : float or None
+        Dense f16 tensor peak (f32 accumulators) of the data sheet, 1e12 FLOP/s; only a check.
+    dram_read_efficiency, dram_write_efficiency, dram_scale_efficiency, dram_triad_efficiency : float or None
+        Shares of `dram_bandwidth_gb_per_s` (0 to 1) that four streaming kernels reached at full occupancy, as measured.
+    l1_bytes_per_cycle : float or None
+        Bytes that 32-bit loads get from L1 per SM cycle, as measured.
+    l2_far_latency_cycles : float or None
+        `l2_latency_cycles` for the half of L2 that is farther away, SM cycles.
+    ffma_efficiency : float or None
+        Share of the FP32 peak (0 to 1) that FMAs of three distinct registers reach, as measured.
+    launch_in_graph_s : float or None
+        `launch_overhead_s` for launches in a CUDA graph, s.
+    host_bandwidth_gb_per_s : float or None
+        Copies from pinned host memory, 1e9 byte/s; None where the GPU shares the CPU's memory.
     aliases : tuple of str
         Other names, among them the name that the driver reports.
     sources : mapping of str to str
@@ -126,6 +144,7 @@ class Gpu:
     shared_bytes_per_block_optin: int
     reserved_shared_bytes_per_block: int
     shared_allocation_bytes: int
+    barriers_per_sm: int
     l1_bytes: int
     alu_latency_cycles: float
     sfu_latency_cycles: float
@@ -141,6 +160,17 @@ class Gpu:
     partial_store_cost: float
     block_turnaround_s: float
     launch_overhead_s: float
+    tensor_clock_hz: float
+    sheet_tensor_fp16_tflop_per_s: float | None = None
+    dram_read_efficiency: float | None = None
+    dram_write_efficiency: float | None = None
+    dram_scale_efficiency: float | None = None
+    dram_triad_efficiency: float | None = None
+    l1_bytes_per_cycle: float | None = None
+    l2_far_latency_cycles: float | None = None
+    ffma_efficiency: float | None = None
+    launch_in_graph_s: float | None = None
+    host_bandwidth_gb_per_s: float | None = None
     shared_carve_outs_bytes: tuple[int, ...] = ()
     aliases: tuple[str, ...] = field(default=(), compare=False)
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, hash=False)
@@ -155,21 +185,16 @@ class Gpu:
     def replace(self, **changes: Any) -> Gpu:
         """A GPU that differs in some values: what if this one had twice the bandwidth?
 
-        The name says what was changed unless `name` is among the changes.
+        The name says what was changed, ``A100 (dram_bandwidth 2,000 GB/s)``, unless `name` is among the changes. What
+        follows from a changed value changes with it: peaks, the clock with `boost_clock_hz`, the bandwidth with
+        bus and data rate, a block's shared memory with the SM's. What was measured (latencies, L2 bandwidth) stays.
 
         Raises
         ------
         ArgumentError
-            If a name is not a field, or a value is not a positive number where one is needed.
+            If a name is no field, or a value is of the wrong kind or makes no sense in its unit.
         """
-        known = {item.name for item in dataclasses.fields(self)}
-        for name, value in changes.items():
-            if name not in known:
-                raise ArgumentError(f"A Gpu has no {name!r}; it has {', '.join(sorted(known - {'sources'}))}.")
-            _check_value(name, value, getattr(self, name))
-        shown = ", ".join(f"{name}={value}" for name, value in changes.items())
-        sources = {**self.sources, **dict.fromkeys(changes, "replaced by the user")}
-        return dataclasses.replace(self, **{"name": f"{self.name} ({shown})", "sources": sources, **changes})
+        return dataclasses.replace(self, **whatif.changed(self, changes))
 
     @property
     def arch(self) -> str:
@@ -186,16 +211,18 @@ class Gpu:
         """FP64 peak at `clock_hz` (without tensor cores), FLOP/s; an FMA is 2 FLOP."""
         return self.sm_count * self.fp64_lanes_per_sm * 2 * self.clock_hz
 
+    def peak_tensor_flop_per_s(self, kind: str) -> float:
+        """Dense peak of the tensor cores at the clock that data sheets state it for, FLOP/s (OP/s for ``"int8"``).
+
+        Parameters
+        ----------
+        kind : str
+            ``"fp16"``, ``"fp16_accumulated"``, ``"tf32"``, ``"fp64"``, ``"fp8"`` or ``"int8"``.
+        """
+        per_cycle = getattr(self, f"tensor_{kind}_{'op' if kind == 'int8' else 'flop'}_per_cycle")
+        return self.sm_count * per_cycle * self.tensor_clock_hz
+
     @property
     def reachable_dram_bytes_per_s(self) -> float:
         """DRAM bandwidth that a streaming kernel reaches, byte/s."""
         return self.dram_bandwidth_gb_per_s * 1e9 * self.dram_efficiency
-
-
-def _check_value(name: str, value: Any, old: Any) -> None:
-    if not isinstance(old, (int, float)):
-        return
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
-        raise ArgumentError(f"{name} must be a number of at least 0, but {value!r} came.")
-    if value == 0 and old > 0:
-        raise ArgumentError(f"{name} must be above 0, but {value!r} came.")

@@ -72,8 +72,14 @@ def test_a_gpu_outside_the_catalog_has_what_its_driver_tells(cupy: Any) -> None:
 @pytest.mark.parametrize("known", gpulab.gpus())
 def test_a_gpu_of_the_catalog_is_known_by_the_drivers_name(known: str) -> None:
     gpu = gpulab.gpu(known)
-    properties = {**fake_cupy.PROPERTIES, "name": gpu.aliases[0].encode()}
+    properties = {**fake_cupy.PROPERTIES, "name": gpu.aliases[0].encode(), "multiProcessorCount": gpu.sm_count}
     assert device_module._gpu_like(properties) == gpu
+
+
+def test_a_part_of_a_gpu_is_not_taken_for_the_whole(cupy: Any) -> None:
+    properties = {**fake_cupy.PROPERTIES, "name": b"Orin", "major": 8, "minor": 7, "multiProcessorCount": 4}
+    gpu = device_module._gpu_like(properties)
+    assert (gpu.name, gpu.sm_count, gpu.arch, gpu.fp32_lanes_per_sm) == ("Orin", 4, "sm_87", 128)
 
 
 def test_numpy_arrays_hold_the_results_of_both_languages(cupy: Any, scale: gpulab.RawKernel) -> None:

@@ -129,7 +129,7 @@ def test_a_gpu_that_could_not_hold_the_block() -> None:
 def test_what_if_hardware(column: Profile) -> None:
     fast = gpulab.gpu("A100").replace(launch_overhead_s=1e-9)
     assert column.on(fast).time.terms["launch"] == 1e-9
-    assert "launch_overhead_s=1e-09" in repr(column.on(fast))
+    assert "A100 (launch_overhead 1 ns)" in repr(column.on(fast))
 
 
 def test_another_gpu_for_one_profile_leaves_the_current_one() -> None:
