@@ -15,7 +15,7 @@ _HOMES = {
     "gpulab.gpus": ("gpus", "gpu", "Gpu"),
     "gpulab.devices": ("use", "current"),
     "gpulab.launchables": ("RawKernel", "PtxKernel"),
-    "gpulab.models": ("occupancy",),
+    "gpulab.models": ("occupancy", "occupancy_curve"),
     "gpulab.profiler": ("profile", "compare", "check"),
     "gpulab.panels": ("explore",),
 }

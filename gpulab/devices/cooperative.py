@@ -11,7 +11,7 @@ import numpy as np
 from gpulab.errors import KernelFault, LaunchError
 from gpulab.gpus import Gpu
 from gpulab.launch import LaunchConfig
-from gpulab.models.occupancy import occupancy
+from gpulab.models.occupancy import resident
 from gpulab.toolchain.records import PtxText
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def blocks_in_flight(gpu: Gpu, config: LaunchConfig, ptx: PtxText, program: Prog
     """
     if not cooperative and not (program.spins and program.order_sensitive):
         return None
-    per_sm = occupancy(
+    per_sm = resident(
         gpu,
         block=config.threads_per_block,
         registers_per_thread=ptx.assembled.registers_per_thread,

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from gpulab.models.occupancy import Occupancy, occupancy
+from gpulab.models.occupancy import Occupancy, occupancy, occupancy_curve
 
-__all__ = ["Occupancy", "occupancy"]
+__all__ = ["Occupancy", "occupancy", "occupancy_curve"]

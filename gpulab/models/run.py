@@ -9,7 +9,7 @@ from typing import Protocol
 from gpulab.counters import Counters
 from gpulab.gpus import Gpu
 from gpulab.launch import LaunchConfig
-from gpulab.models.occupancy import Occupancy, occupancy
+from gpulab.models.occupancy import Occupancy, resident
 from gpulab.models.tally import FormLike, Tally
 from gpulab.ptx.syntax import Function
 
@@ -83,8 +83,14 @@ class KernelRun:
         return Tally(self.program.forms, self.counters)
 
     def occupancy(self, gpu: Gpu) -> Occupancy:
-        """Theoretical occupancy of this launch on a GPU."""
-        return occupancy(
+        """Theoretical occupancy of this launch on a GPU.
+
+        Raises
+        ------
+        LaunchError
+            If the GPU could not hold a single block.
+        """
+        return resident(
             gpu,
             block=self.config.threads_per_block,
             registers_per_thread=self.registers_per_thread,

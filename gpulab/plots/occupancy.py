@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpulab.gpus import Gpu
-from gpulab.models.occupancy import Occupancy, occupancy
+from gpulab.models.occupancy import Occupancy, occupancy_curve
 from gpulab.plots.canvas import Canvas
 from gpulab.plots.style import BEST, COMPUTE, DRAM, INK, MUTED, WASTE, axes_or_new, describe, note, prepare
 
@@ -15,8 +15,8 @@ LIMIT_LOOKS = {
     "registers": ("s", COMPUTE, "registers"),
     "shared": ("^", DRAM, "shared memory"),
     "blocks": ("D", WASTE, "blocks"),
+    "barriers": ("v", MUTED, "barriers"),
 }
-_BLOCK_STEP = 32
 _TOP = 122.0  # per cent; the legend stands above 100 %
 _FOOT, _HEAD = 10.0, 92.0  # per cent; where the sentence may stand
 
@@ -25,17 +25,8 @@ def occupancy_by_block(
     gpu: str | Gpu, *, registers_per_thread: int | None, shared_bytes: int = 0, limit: int = 1024
 ) -> dict[int, Occupancy]:
     """The occupancy of each block size in whole warps up to `limit` threads, as far as the GPU can hold one block."""
-    from gpulab.errors import LaunchError
-
-    curve = {}
-    for block in range(_BLOCK_STEP, limit + 1, _BLOCK_STEP):
-        try:
-            curve[block] = occupancy(
-                gpu, block=block, registers_per_thread=registers_per_thread, shared_bytes=shared_bytes
-            )
-        except LaunchError:
-            break  # larger blocks need more registers still; the curve ends where no block fits
-    return curve
+    curve = occupancy_curve(gpu, registers_per_thread=registers_per_thread, shared_bytes=shared_bytes)
+    return {block: held for block, held in curve.items() if block <= limit and held.blocks_per_sm}
 
 
 def plot_occupancy(

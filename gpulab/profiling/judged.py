@@ -9,7 +9,7 @@ from gpulab.counters import Counters
 from gpulab.devices.protocol import LaunchRecord
 from gpulab.gpus import Gpu
 from gpulab.models.metric import Sources
-from gpulab.models.occupancy import Occupancy, occupancy
+from gpulab.models.occupancy import Occupancy, resident
 from gpulab.models.run import KernelRun
 from gpulab.models.timing import TimeEstimate, estimate
 from gpulab.models.traffic import Traffic, traffic
@@ -117,7 +117,7 @@ def _occupancy(record: LaunchRecord, gpu: Gpu) -> Occupancy:
     assembled = record.assembled
     shared = (assembled.static_shared_bytes or 0) + record.config.dynamic_shared_bytes
     threads = record.config.threads_per_block
-    return occupancy(gpu, block=threads, registers_per_thread=assembled.registers_per_thread, shared_bytes=shared)
+    return resident(gpu, block=threads, registers_per_thread=assembled.registers_per_thread, shared_bytes=shared)
 
 
 def _measured(record: LaunchRecord, modeled: TimeEstimate | None) -> TimeEstimate:
