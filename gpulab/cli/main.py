@@ -24,6 +24,7 @@ USER_ERROR = 2
 INTERRUPTED = 130
 _EPILOG = """examples:
   gpulab doctor
+  gpulab gpus A100
   gpulab compare transpose --gpu A100 --set n=2048
   gpulab profile scale.cu --kernel scale --grid 4096 --block 256 \\
       --arg in:float32:1048576:random --arg out:float32:1048576 --arg float32=2
@@ -82,8 +83,10 @@ def _doctor(options: argparse.Namespace) -> _Outcome:
 
 
 def _gpus(options: argparse.Namespace) -> _Outcome:
-    documents = [show.gpu_document(gpulab.gpu(name)) for name in gpulab.gpus()]
-    return _Outcome(lambda: documents, lambda: show.gpus(documents))
+    found = [gpulab.gpu(name) for name in options.gpu or gpulab.gpus()]
+    shown = show.gpu_values if options.gpu else show.gpus
+    documents = [show.gpu_document(gpu) for gpu in found]
+    return _Outcome(lambda: documents, lambda: shown(documents))
 
 
 def _kernels(options: argparse.Namespace) -> _Outcome:
@@ -144,7 +147,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"gpulab {gpulab.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add(commands, "doctor", _doctor, "what works on this machine, and what to do where something doesn't")
-    _add(commands, "gpus", _gpus, "the GPUs of the catalog")
+    gpus = _add(commands, "gpus", _gpus, "the GPUs of the catalog; or all values of some, with their sources")
+    gpus.add_argument(
+        "gpu", nargs="*", metavar="GPU", help="a name that this lists, or a TOML file with a GPU of your own"
+    )
     _add(commands, "kernels", _kernels, "the kernel ladders: problem, rungs, parameters")
     _add_compare(_add(commands, "compare", _compare, "run every rung of a ladder on the same data, side by side"))
     profile = _add(commands, "profile", _profile, "run one kernel of a .cu, .py or .ptx file and tell all about it")

@@ -47,15 +47,39 @@ def gpus(documents: list[Document]) -> str:
             str(gpu["sm_count"]),
             f"{gpu['clock_hz'] / 1e9:.2f} GHz",
             f"{2 * gpu['fp32_lanes_per_sm'] * gpu['sm_count'] * gpu['clock_hz'] / 1e12:.1f} TFLOP/s",
+            bytes_text(gpu["memory_bytes"]),
             f"{gpu['dram_bandwidth_gb_per_s']:,.0f} GB/s",
             bytes_text(gpu["l2_bytes"]),
             bytes_text(gpu["shared_bytes_per_sm"]),
         )
         for gpu in documents
     ]
-    headers = ("GPU", "capability", "SMs", "clock", "FP32 peak", "DRAM", "L2", "shared/SM")
-    notes = ("", "Every value with its source: gpulab gpus --json")
+    headers = ("GPU", "capability", "SMs", "clock", "FP32 peak", "memory", "DRAM", "L2", "shared/SM")
+    notes = ("", "Every value with its source: gpulab gpus NAME, or --json")
     return fitted(Table("", headers, tuple(rows), notes, right=tuple(range(1, len(headers)))))
+
+
+def gpu_values(documents: list[Document]) -> str:
+    """All values of some GPUs, each with its source; doubt is told there."""
+    return "\n\n".join(map(_gpu_values, documents))
+
+
+def _gpu_values(gpu: Document) -> str:
+    values = {name: _gpu_value(gpu[name]) for name in gpu if name in gpu["sources"]}
+    names, numbers = (max(map(len, texts)) for texts in (values, values.values()))
+    title = "{}, compute capability {}.{}".format(gpu["name"], *gpu["compute_capability"])
+    aliases = [wrapped(", ".join(gpu["aliases"]), first="also called ")] if gpu["aliases"] else []
+    rows = [
+        wrapped(gpu["sources"][name], first=f"{name.ljust(names)}  {value.rjust(numbers)}  ")
+        for name, value in values.items()
+    ]
+    return "\n".join([title, *aliases, *rows])
+
+
+def _gpu_value(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return f"{len(value)} to {max(value, default=0):,}"
+    return f"{value:.3g}" if value and value < 1e-3 else f"{value:,.12g}"
 
 
 def kernels(documents: list[Document]) -> str:

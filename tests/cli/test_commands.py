@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -67,7 +68,44 @@ def test_gpus(run, run_json) -> None:
     assert a100["sources"]["sm_count"]
     lines = run("gpus")[1].splitlines()
     assert len(lines) == len(documents) + 4
-    assert "1,555 GB/s" in lines[3]
+    assert max(map(len, lines)) <= 100
+    assert "1,555 GB/s" in next(line for line in lines if line.startswith("A100 "))
+
+
+def test_gpus_as_programs_read_them(run_json) -> None:
+    kinds = {"name": str, "compute_capability": list, "sm_count": int, "clock_hz": (int, float), "l2_bytes": int}
+    for entry in run_json("gpus"):
+        assert all(isinstance(entry[name], kind) for name, kind in kinds.items())
+        assert len(entry["compute_capability"]) == 2
+        numbers = {name: entry[name] for name in entry if name not in ("name", "aliases", "sources")}
+        assert {name for name, value in numbers.items() if value is not None} - {"compute_capability"} == set(
+            entry["sources"]
+        )
+
+
+def test_all_values_of_some_gpus(run, run_json, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text('based_on = "T4"\nsm_count = 20\n')
+    assert [(entry["name"], entry["sm_count"]) for entry in run_json("gpus", "b200", str(mine))] == [
+        ("B200", 148),
+        ("mine", 20),
+    ]
+    text = run("gpus", "b200", str(mine))[1]
+    assert "B200, compute capability 10.0\nalso called " in text
+    assert "(doubtful: the data sheet says 8000)" in text
+    assert re.search(r"sm_count +20  the file mine.toml", text)
+    code, _, err = run("gpus", "B20")
+    assert (code, "Did you mean 'B200'" in err) == (2, True)
+
+
+def test_a_gpu_of_ones_own(run_json, run, scale: str, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text('based_on = "H100"\nname = "my H100"\nclock_hz = 1.5e9\n')
+    document = run_json("profile", scale, *LAUNCH, "--gpu", str(mine))
+    assert (document["gpu"], document["clock_hz"]) == ("my H100", 1.5e9)
+    mine.write_text('based_on = "H100"\nclock = 1.5e9\n')
+    code, _, err = run("profile", scale, *LAUNCH, "--gpu", str(mine))
+    assert (code, "Did you mean 'clock_hz'" in err) == (2, True)
 
 
 def test_kernels(run, run_json) -> None:
