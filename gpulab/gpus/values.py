@@ -33,7 +33,7 @@ _UNITS = (
     _Unit("_cycles", "in SM cycles", 0, 1e6),
     _Unit("_s", "in seconds: 2.6 µs is 2.6e-6", 0, 0.1),
     _Unit("memory_bytes", "in bytes: 16 GiB is 17_179_869_184", 2**24, 2**60),
-    _Unit("l2_bytes", "in bytes: 40 MiB is 41_943_040", 2**12, 2**40),
+    _Unit("l2_bytes", "in bytes: 40 MiB is 41_943_040", 2**10, 2**40),
     _Unit("l1_bytes", "in bytes: 128 KiB is 131_072", 2**10, 2**30),
 )
 
