@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpulab.errors import KernelException, LaunchError
 from gpulab.launch import LaunchConfig
+from gpulab.models.occupancy import registers_of_a_block
 from gpulab.toolchain.records import PtxText
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def check(gpu: Gpu, kernel: Kernel, config: LaunchConfig, ptx: PtxText, program:
     _check_shared(gpu, kernel, config, program.static_shared_bytes)
     _check_bounds(kernel, config, program.function.directives)
     # No kernel can fail here with a small block; the assembler needs to be asked for large ones only.
-    if config.threads_per_block * _REGISTERS_AT_MOST > gpu.registers_per_sm:
+    if registers_of_a_block(gpu, config.warps_per_block, _REGISTERS_AT_MOST) > gpu.registers_per_sm:
         _check_registers(gpu, kernel, config, ptx)
 
 
@@ -74,8 +75,7 @@ def _check_registers(gpu: Gpu, kernel: Kernel, config: LaunchConfig, ptx: PtxTex
     registers = ptx.assembled.registers_per_thread
     if registers is None:
         return
-    unit = gpu.register_allocation_unit
-    needed = -(-registers * 32 // unit) * unit * config.warps_per_block
+    needed = registers_of_a_block(gpu, config.warps_per_block, registers)
     if needed > gpu.registers_per_sm:
         raise LaunchError(
             f"{kernel.name} needs {registers} registers per thread, so a block of {config.threads_per_block:,} threads "

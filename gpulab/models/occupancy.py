@@ -208,6 +208,11 @@ def _occupancy(spec: Gpu, threads: int, registers: int | None, shared: int, barr
     )
 
 
+def registers_of_a_block(gpu: Gpu, warps: int, registers_per_thread: int) -> int:
+    """Registers that the hardware asks for before it takes a block: as if its warps were on all sub-partitions alike."""
+    return _round_up(warps, gpu.warp_allocation_granularity) * _registers_of_a_warp(gpu, registers_per_thread)
+
+
 def _threads(block: int | Iterable[int]) -> int:
     x, y, z = as_dim3(block, "block")
     if min(x, y, z) < 1:
@@ -236,9 +241,12 @@ def _registers_of_a_warp(spec: Gpu, registers: int) -> int:
 def _blocks_by_registers(spec: Gpu, warps: int, registers: int | None) -> int:
     if not registers:
         return spec.max_blocks_per_sm
-    parts, per_warp = spec.warp_allocation_granularity, _registers_of_a_warp(spec, registers)
-    if registers > spec.max_registers_per_thread or _round_up(warps, parts) * per_warp > spec.registers_per_sm:
+    if (
+        registers > spec.max_registers_per_thread
+        or registers_of_a_block(spec, warps, registers) > spec.registers_per_sm
+    ):
         return 0
+    parts, per_warp = spec.warp_allocation_granularity, _registers_of_a_warp(spec, registers)
     # Each sub-partition has its own registers, so what is left over in one can't help a warp of another.
     return spec.registers_per_sm // parts // per_warp * parts // warps
 

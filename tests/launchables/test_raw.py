@@ -138,6 +138,11 @@ def test_launch_bounds_and_registers_limit_the_block() -> None:
     with pytest.raises(LaunchError, match="registers per thread, so a block of 1,024 threads needs"):
         kernel[1, 1024](x, 1)
     kernel[1, 256](x, 1)
+    # 105 to 120 registers are 3,840 a warp: 17 warps have room, but the hardware asks for it as if there were 20.
+    assert 104 < kernel.num_regs <= 120
+    kernel[1, 16 * 32](x, 1)
+    with pytest.raises(LaunchError, match="a block of 544 threads needs 76,800, but an SM of the A100 has 65,536"):
+        kernel[1, 17 * 32](x, 1)
 
 
 def test_a_readonly_array_is_never_written(scale: gpulab.RawKernel) -> None:
