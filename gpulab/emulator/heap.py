@@ -30,7 +30,8 @@ class Heap:
         Bytes of each piece in use, by its address.
     watcher : callable or None
         Is told address and size of each piece, and whether it is taken or given back. While there is one, 16 bytes are
-        left free behind each piece, where an access beyond it can be told from one to the next. For the check.
+        left free behind each piece, where an access beyond it can be told from one to the next, and the place of a piece that
+        was given back is not given out again before the heap is full, so that a stale pointer is known. For the check.
     """
 
     allocation: Allocation
@@ -39,6 +40,7 @@ class Heap:
     _gaps: list[tuple[int, int]] = field(default_factory=list)
     _freed: set[int] = field(default_factory=set)
     _rooms: dict[int, int] = field(default_factory=dict)
+    _resting: list[tuple[int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._gaps = [(self.allocation.address, self.allocation.size)]
@@ -46,13 +48,24 @@ class Heap:
     def take(self, nbytes: int) -> int:
         """Address of a piece of at least so many bytes, aligned to 16; 0 if there is none."""
         size = -(-nbytes // _UNIT) * _UNIT
+        if not size:
+            return 0
         taken = size + (_UNIT if self.watcher is not None else 0)
+        start = self._cut(taken)
+        if not start and self._resting:
+            self._gaps, self._resting = _merged([*self._gaps, *self._resting]), []
+            start = self._cut(taken)
+        if start:
+            self.sizes[start], self._rooms[start] = size, taken
+            self._freed.discard(start)
+            self._tell(start, size, True)
+        return start
+
+    def _cut(self, taken: int) -> int:
+        """Take so many bytes out of the first gap that has them; 0 if none has."""
         for place, (start, room) in enumerate(self._gaps):
-            if size and taken <= room:
+            if taken <= room:
                 self._gaps[place : place + 1] = [(start + taken, room - taken)] if room > taken else []
-                self.sizes[start], self._rooms[start] = size, taken
-                self._freed.discard(start)
-                self._tell(start, size, True)
                 return start
         return 0
 
@@ -65,7 +78,11 @@ class Heap:
             return "was freed before" if address in self._freed else "is not what malloc or new gave"
         self._freed.add(address)
         self._tell(address, size, False)
-        self._gaps = _merged([*self._gaps, (address, self._rooms.pop(address))])
+        room = address, self._rooms.pop(address)
+        if self.watcher is not None:
+            self._resting.append(room)
+        else:
+            self._gaps = _merged([*self._gaps, room])
         return ""
 
     def _tell(self, address: int, size: int, taken: bool) -> None:

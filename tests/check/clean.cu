@@ -222,3 +222,13 @@ extern "C" __global__ void scan_of_half_a_warp(const int* x, int* y) {
     }
     y[lane] = sum;
 }
+
+extern "C" __global__ void more_pieces_than_the_heap_holds(int* out) {
+    for (int k = 0; k < 20; ++k) {
+        int* piece = (int*)malloc(1 << 20);
+        if (piece == nullptr) return;
+        piece[k] = k;
+        out[threadIdx.x] = piece[k];
+        free(piece);
+    }
+}

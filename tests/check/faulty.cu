@@ -245,3 +245,25 @@ extern "C" __global__ void branch_on_nothing(const int* x, int* y) {
         if (first > 3) y[i] = 1;  // branch_on_nothing: branch
     }
 }
+
+extern "C" __global__ void place_given_out_again(int* out) {
+    int* piece = (int*)malloc(16);
+    piece[0] = 1;
+    free(piece);
+    int* other = (int*)malloc(16);
+    other[0] = 2;
+    out[threadIdx.x] = ((volatile int*)piece)[0] + other[0];  // place_given_out_again
+    free(other);
+}
+
+extern "C" __global__ void rows_of_a_warp(const float* x, float* y, int steps) {
+    __shared__ float s[32];
+    int t = threadIdx.x;
+    float sum = 0;
+    for (int k = 0; k < steps; ++k) {
+        s[t] = x[32 * k + t];  // rows_of_a_warp: store
+        __syncthreads();
+        sum += s[31 - t];  // rows_of_a_warp: load
+    }
+    y[t] = sum;
+}

@@ -53,6 +53,12 @@ def test_shared_arrays_side_by_side() -> None:
     assert report.ok and not report.notes, report
 
 
+def test_the_place_of_a_piece_is_given_out_again_when_the_heap_is_full() -> None:
+    out = np.zeros(1, np.int32)
+    report = check("more_pieces_than_the_heap_holds", 1, 1, out)
+    assert report.ok and not report.notes and out[0] == 19, report
+
+
 @pytest.mark.parametrize("block", [32, 96])
 def test_atomic_stores_of_different_values(block: int) -> None:
     # The first stores what is there already.

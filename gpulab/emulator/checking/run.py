@@ -35,6 +35,7 @@ from gpulab.emulator.checking.shuffled import ORIGIN_BYTES
 from gpulab.emulator.checking.strength import is_barrier_in_memory
 from gpulab.emulator.compiled import OsThread, Run, aligned
 from gpulab.emulator.compiled_errors import fault_of
+from gpulab.emulator.compiled_trace import Tracer
 from gpulab.emulator.faults import time_limit_error
 from gpulab.emulator.layout import SLOTS
 from gpulab.emulator.memory import Allocation, Memory
@@ -163,8 +164,8 @@ class _CheckRun(Run):
             place = int(self.rows[window, 0]) + first * CELL_BYTES
             ctypes.memset(place, 0, (last - first) * CELL_BYTES)
 
-    def _thread(self, thread_count: int) -> OsThread:
-        thread = super()._thread(thread_count)
+    def _thread(self, thread_count: int, tracer: Tracer | None = None) -> OsThread:
+        thread = super()._thread(thread_count, tracer)
         shared = int(thread.word("shared_bytes"))
         local = len(thread.buffers["local"])
         facts = Facts(self.program)

@@ -45,7 +45,7 @@ def _beyond_all(finding: Finding, places: Places) -> str:
     """An access misaligned, or outside of all memory of its space."""
     message = access_message(places.program, places.launch, places.memory, finding.kind, finding.site, finding.address)
     guard = _guard(finding, places) if finding.kind == "out-of-bounds" else None
-    return message if guard is None else f"{message.removesuffix(GUARD)}{guard}"
+    return message if guard is None else f"{message.removesuffix(GUARD)} {guard}"
 
 
 def _beyond_its_array(finding: Finding, places: Places) -> str | None:
