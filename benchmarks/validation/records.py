@@ -19,6 +19,8 @@ from gpulab.profiling import Profile
 
 HERE = Path(__file__).parent
 GIGA = 1e9
+#: SM clocks of the GPUs of te42kyfo/gpu-benches, as its files state them.
+BENCH_CLOCKS_HZ = {"V100": 1.38e9, "A100": 1.41e9, "A40": 1.74e9, "L40": 2.49e9, "H100 PCIe": 1.755e9, "H200": 1.98e9}
 Dims = int | tuple[int, ...]
 
 

@@ -7,19 +7,40 @@ driver's ``extra`` list, as the real driver does, and runs the PTX that the modu
 from __future__ import annotations
 
 import ctypes
+import importlib
 import types
 from typing import Any
 
 import numpy as np
+import pytest
 
+from gpulab.devices import cuda as device_module
 from gpulab.emulator import Memory, RunOptions, execute, load, place_variables
 from gpulab.launch import LaunchConfig
 from gpulab.ptx import parse
+from gpulab.toolchain.ptxas import Assembled
+from gpulab.toolchain.records import PtxText
 
 PROPERTIES = {
     "name": b"Fake GPU", "major": 8, "minor": 6, "multiProcessorCount": 10, "totalGlobalMem": 1 << 30,
     "l2CacheSize": 1 << 16, "memoryClockRate": 1_000_000, "memoryBusWidth": 256,
 }  # fmt: skip
+
+
+def install(monkeypatch: pytest.MonkeyPatch) -> FakeCupy:
+    """Make it CuPy and a GPU, so far as gpulab can tell."""
+    fake = FakeCupy()
+    modules = {"cupy": fake, "cupy.cuda.driver": fake.driver, "cupy.cuda.function": fake.function}
+    real = importlib.import_module
+    monkeypatch.setattr(device_module.importlib, "import_module", lambda name: modules.get(name) or real(name))
+    current = real("gpulab.devices.current")
+    monkeypatch.setattr(current, "why_no_cuda", lambda: None)
+    monkeypatch.setattr(current, "_made", {})
+    monkeypatch.setattr(current, "_current", None)
+    # The stand-in runs PTX, not machine code.
+    monkeypatch.setattr(PtxText, "assembled", Assembled((8, 6), reason="not here"))
+    monkeypatch.setenv("GPULAB_GPU", "")
+    return fake
 
 
 class FakeCupy:

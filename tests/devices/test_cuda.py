@@ -38,17 +38,7 @@ extern "C" __global__ void scale(const float* x, float* y, float a, int n) {
 @pytest.fixture
 def cupy(monkeypatch: pytest.MonkeyPatch) -> Any:
     """CuPy and a GPU, so far as gpulab can tell."""
-    fake = fake_cupy.FakeCupy()
-    modules = {"cupy": fake, "cupy.cuda.driver": fake.driver, "cupy.cuda.function": fake.function}
-    real = importlib.import_module
-    monkeypatch.setattr(device_module.importlib, "import_module", lambda name: modules.get(name) or real(name))
-    monkeypatch.setattr(current_module, "why_no_cuda", lambda: None)
-    monkeypatch.setattr(current_module, "_made", {})
-    monkeypatch.setattr(current_module, "_current", None)
-    # The stand-in runs PTX, not machine code.
-    monkeypatch.setattr(PtxText, "assembled", Assembled((8, 6), reason="not here"))
-    monkeypatch.setenv("GPULAB_GPU", "")
-    return fake
+    return fake_cupy.install(monkeypatch)
 
 
 @pytest.fixture
