@@ -39,11 +39,12 @@ template <typename T> __global__ void store_shared(T *out, int stores)
 {
     __shared__ T elements[1024];
     T value = T();
-    volatile T *mine = &elements[threadIdx.x];
     for (int i = 0; i < stores; i += 16)
 #pragma unroll
-        for (int j = 0; j < 16; j++)
-            *(T *)mine = value, asm volatile("" ::: "memory");
+        for (int j = 0; j < 16; j++) {
+            elements[threadIdx.x] = value;
+            asm volatile("" ::: "memory");  // the next store does not replace this one
+        }
     out[threadIdx.x] = elements[threadIdx.x];
 }
 

@@ -150,7 +150,7 @@ def small_kernels() -> list[Point]:
     return [
         Point(
             "small launches back to back",
-            f"scale, {16 * n // 1024} KiB",
+            f"scale, about {round(n / 4096) * 64} KiB",
             gpu,
             f"{BENCHES} gpu-small-kernels",
             lambda _, n=n: launch(n),

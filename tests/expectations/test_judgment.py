@@ -61,7 +61,7 @@ def test_a_part_of_the_page_is_made_anew_and_the_others_stay() -> None:
 
 def test_names_are_clear() -> None:
     assert len({(point.group, point.name, point.gpu, point.source) for point in POINTS}) == len(POINTS)
-    assert all(gpu_named(ladder.gpu) for ladder in ladders())
+    assert all(gpu_named(each.gpu) for each in [*POINTS, *ladders()])
 
 
 def test_a_clock_that_the_source_states_is_the_models() -> None:
