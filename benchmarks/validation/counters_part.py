@@ -30,7 +30,7 @@ def counters_part() -> str:
     wrong = [row for row in exact if not _agrees(row)]
     text = [
         "## Counters\n",
-        f"**{equal} of {len(counts)} counts with a source are equal**, over {len(exact)} launches. Kernels are in",
+        f"**Counters: {equal} of {len(counts)} with a source are equal**, over {len(exact)} launches. Kernels are in",
         "`benchmarks/validation/`; the tests hold the same table.\n",
     ]
     text += [f"\nNot equal: {row.title} ({row.gpu}); {row.known or 'the reason is not known'}.\n" for row in wrong]

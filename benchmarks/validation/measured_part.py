@@ -65,7 +65,7 @@ def page_of(device: Device, verdicts: list[Verdict], failed: list[str]) -> str:
     text = [
         f"## Measured on {device.gpu.name}\n",
         f"Measured on {datetime.date.today():%Y-%m-%d} with CUDA events, cold L2, median of several runs; modeled at {clock:.2f} GHz. "
-        f"**Mean error {mean_error(verdicts):.0%} over {len(verdicts)} launches, "
+        f"**{device.gpu.name}, measured: mean error {mean_error(verdicts):.0%} over {len(verdicts)} launches, "
         f"{share(verdict.in_range for verdict in verdicts):.0%} in range.**\n",
     ]
     for group in dict.fromkeys(verdict.group for verdict in verdicts):

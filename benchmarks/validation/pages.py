@@ -30,13 +30,17 @@ def part_of(page: str, name: str) -> str | None:
 
 
 def assembled(old: str, parts: dict[str, str], names: Sequence[str]) -> str:
-    """The page with these parts made anew, in the order of `names`; the others stay as they were."""
+    """The page with these parts made anew, in the order of `names`; the others stay as they were.
+
+    It begins with what each part says of itself: its first bold sentences.
+    """
     sections = []
     for name in names:
         text = parts.get(name) or part_of(old, name)
         if text:
             sections.append(f"<!-- {name}: begin -->\n{text}<!-- {name}: end -->\n")
-    return "\n".join([HEAD, *sections])
+    verdicts = [found[0] for section in sections if (found := re.search(r"\*\*.+?\*\*", section, re.DOTALL))]
+    return "\n".join([HEAD, "".join(f"- {verdict}\n" for verdict in verdicts), *sections])
 
 
 def _pattern(name: str) -> str:

@@ -52,9 +52,10 @@ def test_units(unit: str, published: float, amount: float, seconds: float) -> No
 
 
 def test_a_part_of_the_page_is_made_anew_and_the_others_stay() -> None:
-    page = assembled("", {"one": "1\n", "two": "2\n"}, ("one", "two"))
+    page = assembled("", {"one": "1 is **well**.\n", "two": "2\n"}, ("one", "two"))
+    assert "\n- **well**\n" in page
     page = assembled(page, {"two": "new\n"}, ("one", "two"))
-    assert (part_of(page, "one"), part_of(page, "two")) == ("1\n", "new\n")
+    assert (part_of(page, "one"), part_of(page, "two")) == ("1 is **well**.\n", "new\n")
     assert part_of(page, "three") is None
     assert assembled(page, {"one": ""}, ("one", "two")) == page
 
