@@ -38,7 +38,8 @@ def counters_of(run: Run) -> Counters:
     if run.options.tracing is not None:
         found.trace = trace_of(tracers, run.options.tracing, run.blocks)
         found.l1_miss_sectors[:] = 0
-    found.leave_out(program.synthetic)
+    if program.synthetic.any():
+        found.leave_out(program.synthetic)
     distinct = run.touched.counts().sum(axis=0).tolist()
     found.distinct_sectors_read, found.distinct_sectors_written, found.footprint_sectors = distinct
     return found
@@ -46,10 +47,8 @@ def counters_of(run: Run) -> Counters:
 
 def _take_requests(run: Run, found: Counters) -> None:
     """What memory requests cost; the stores of asynchronous copies have rows of their own, behind the others."""
-    copies, tables, count = run.program.copies, run.program.tables, len(run.program.forms)
-    sizes = np.concatenate([tables.access_bytes, tables.access_bytes[copies]])
-    is_shared = np.concatenate([tables.is_shared, np.ones(len(copies), bool)])
-    words = native_count.expand(_summed(run, "memory_counters", touch.WORD_BYTES // 8), sizes, is_shared)
+    copies, count = run.program.copies, len(run.program.forms)
+    words = native_count.expand(_summed(run, "memory_counters", touch.WORD_BYTES // 8), run.code.usual_costs)
     for name, column in zip(touch.WORDS, words.T, strict=True):
         getattr(found, name)[:] = column[:count]
         if name in COPIED:

@@ -15,6 +15,7 @@ from gpulab.emulator.analysis.meeting import stuck_kind
 from gpulab.emulator.checking.native import helpers as check_helpers
 from gpulab.emulator.layout import register_offset, register_slots
 from gpulab.emulator.llvm import jit
+from gpulab.emulator.native import count as native_count
 from gpulab.emulator.native import library
 from gpulab.emulator.program import Program
 
@@ -60,6 +61,13 @@ class Variant:
     def frame_bytes(self) -> int:
         """Size of a warp's frame."""
         return frame_bytes(self.program)
+
+    @functools.cached_property
+    def usual_costs(self) -> np.ndarray:
+        """`native.count.usual_costs` of its instructions and, behind them, of the stores of asynchronous copies."""
+        tables, copies = self.program.tables, self.program.copies
+        sizes = np.concatenate([tables.access_bytes, tables.access_bytes[copies]])
+        return native_count.usual_costs(sizes, np.concatenate([tables.is_shared, np.ones(len(copies), bool)]))
 
     @functools.cached_property
     def block_table(self) -> np.ndarray:

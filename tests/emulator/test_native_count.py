@@ -46,7 +46,8 @@ class _Context:
         ctypes.CFUNCTYPE(None, *kinds)(address)(self.words.ctypes.data, *places)
         raw = counters.view(np.int64).reshape(1, -1)
         info = arguments[-1]
-        return native_count.expand(raw, np.array([info & 255]), np.array([bool(info & SHARED)]))[0]
+        costs = native_count.usual_costs(np.array([info & 255]), np.array([bool(info & SHARED)]))
+        return native_count.expand(raw, costs)[0]
 
 
 def _expected(addresses: np.ndarray, lanes: np.ndarray, size: int, shared: bool) -> list[int]:

@@ -182,27 +182,42 @@ def _define_generic(module: IrModule) -> None:
     b.finish()
 
 
-def expand(words: np.ndarray, sizes: np.ndarray, is_shared: np.ndarray) -> np.ndarray:
+def usual_costs(sizes: np.ndarray, is_shared: np.ndarray) -> np.ndarray:
+    """What one of the two usual requests adds to the counters, by `ALIGNED` and `UNIFORM`.
+
+    Parameters
+    ----------
+    sizes : numpy.ndarray
+        Bytes per lane of each instruction.
+    is_shared : numpy.ndarray
+        Boolean: which instructions access shared memory, where there are no sectors.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (2, instructions, words), int64, in the order of `WORDS`.
+    """
+    passes, one, none = np.maximum(sizes // 4, 1), np.ones_like(sizes), np.zeros_like(sizes)
+    sectors, single = np.where(is_shared, 0, (sizes, one))
+    lines = np.where(is_shared, 0, passes)
+    aligned = [one, WARP * sizes, sectors, sectors, lines, passes, passes, none]
+    uniform = [one, WARP * sizes, single, sectors, single, passes, passes, none]
+    return np.array([aligned, uniform], np.int64).transpose(0, 2, 1)
+
+
+def expand(words: np.ndarray, costs: np.ndarray) -> np.ndarray:
     """Counters in the order of `WORDS`, with the two usual requests multiplied out.
 
     Parameters
     ----------
     words : numpy.ndarray
         Shape (instructions, `WORD_BYTES` // 8), int64: the raw counters.
-    sizes : numpy.ndarray
-        Bytes per lane of each instruction.
-    is_shared : numpy.ndarray
-        Boolean: which instructions access shared memory, where there are no sectors.
+    costs : numpy.ndarray
+        From `usual_costs`.
     """
-    total = words[:, : len(WORDS)].copy()
+    aligned, uniform = words[:, ALIGNED, None] * costs[0], words[:, UNIFORM, None] * costs[1]
+    total = words[:, : len(WORDS)] + aligned + uniform
     total[:, WORDS.index("l1_miss_sectors")] += words[:, MISSES]
-    passes, one = np.maximum(sizes // 4, 1), np.ones_like(sizes)
-    sectors, single = np.where(is_shared, 0, (sizes, one))
-    lines = np.where(is_shared, 0, passes)
-    aligned = [one, WARP * sizes, sectors, sectors, lines, passes, passes]
-    uniform = [one, WARP * sizes, single, sectors, single, passes, passes]
-    for column, (of_aligned, of_uniform) in enumerate(zip(aligned, uniform, strict=True)):
-        total[:, column] += words[:, ALIGNED] * of_aligned + words[:, UNIFORM] * of_uniform
     return total
 
 
