@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import re
 import subprocess
 import tempfile
@@ -105,14 +106,24 @@ def disassemble(cubin: bytes, compute_capability: tuple[int, int]) -> tuple[str 
         path = locate.tool("nvdisasm")
     except ToolchainError as error:
         return None, str(error)
+    digest = hashlib.sha256(cubin).hexdigest()
+    entry = cache.key("nvdisasm", image=digest, tool=locate.identity(path))
+    stored = cache.read(entry)
+    if stored is None:
+        stored = _run_nvdisasm(path, cubin)
+        cache.write(entry, stored)
+    if not stored["text"]:
+        shown = ".".join(map(str, compute_capability))
+        return None, f"nvdisasm cannot show code of compute capability {shown}: {stored['log'][:300]}"
+    return stored["text"], None
+
+
+def _run_nvdisasm(path: Path, cubin: bytes) -> dict[str, str]:
     with tempfile.TemporaryDirectory(prefix="gpulab-") as folder:
         image = Path(folder) / "kernel.cubin"
         image.write_bytes(cubin)
-        done = _run([str(path), "-c", "-g", str(image)])
-    if done.returncode != 0 or not done.stdout:
-        shown = ".".join(map(str, compute_capability))
-        return None, f"nvdisasm cannot show code of compute capability {shown}: {done.stderr.strip()[:300]}"
-    return done.stdout, None
+        done = _run([str(path), "-c", "-gi", str(image)])
+    return {"text": done.stdout if done.returncode == 0 else "", "log": done.stderr.strip()}
 
 
 def _section(text: str, kernel: str | None) -> str:

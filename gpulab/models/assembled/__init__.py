@@ -1,0 +1,7 @@
+"""What ptxas made of a kernel: which SASS instructions a launch executed, how often, and what they cost (*modeled*)."""
+
+from __future__ import annotations
+
+from gpulab.models.assembled.estimate import SassEstimate, estimate_sass
+
+__all__ = ["SassEstimate", "estimate_sass"]

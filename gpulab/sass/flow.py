@@ -1,0 +1,153 @@
+"""Basic blocks and natural loops of SASS."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from gpulab.sass.syntax import Block, Code, Instruction, Loop
+
+_JUMPS = ("BRA", "JMP", "BRX", "JMX", "BRXU")
+_CALLS = ("CALL",)
+_ENDS = ("EXIT", "RET", "KILL")
+_TARGET = re.compile(r"`\(([^)]*)\)")
+Edges = list[tuple[int, ...]]
+
+
+def with_flow(instructions: Sequence[Instruction], labels: dict[str, int]) -> Code:
+    """Cut instructions into basic blocks; `labels` are the indices of the instructions behind them."""
+    targets = [_targets(instruction, labels) for instruction in instructions]
+    starts = _starts(instructions, targets)
+    number_of = {start: number for number, start in enumerate(starts)}
+    blocks = []
+    for start, stop in zip(starts, [*starts[1:], len(instructions)], strict=True):
+        last, to = instructions[stop - 1], targets[stop - 1]
+        jumps = [] if last.opcode in _CALLS else to
+        after = [stop] if stop < len(instructions) and not _leaves_for_good(last) else []
+        calls = number_of[to[0]] if last.opcode in _CALLS and to else None
+        blocks.append(Block(start, stop, tuple(dict.fromkeys(number_of[at] for at in [*jumps, *after])), calls))
+    return _reached(tuple(instructions), blocks)
+
+
+def _targets(instruction: Instruction, labels: dict[str, int]) -> list[int]:
+    if instruction.opcode not in _JUMPS + _CALLS:
+        return []
+    names = [name for operand in instruction.operands for name in _TARGET.findall(operand)]
+    return [labels[name] for name in names if name in labels]
+
+
+def _starts(instructions: Sequence[Instruction], targets: Sequence[list[int]]) -> list[int]:
+    found = {0} if instructions else set()
+    for index, instruction in enumerate(instructions):
+        found.update(targets[index])
+        if instruction.opcode in _JUMPS + _CALLS + _ENDS:
+            found.add(index + 1)
+    return sorted(index for index in found if index < len(instructions))
+
+
+def _leaves_for_good(last: Instruction) -> bool:
+    """Whether nothing falls through: a jump or an exit without a predicate (which may be the first operand)."""
+    conditional = bool(last.guard) or (bool(last.operands) and re.match(r"!?U?P\d", last.operands[0]) is not None)
+    return last.opcode in _JUMPS + _ENDS and not conditional
+
+
+def _reached(instructions: tuple[Instruction, ...], blocks: list[Block]) -> Code:
+    """The code without what no way leads to."""
+    reached, waiting = set(), [0] if blocks else []
+    while waiting:
+        number = waiting.pop()
+        if number not in reached:
+            reached.add(number)
+            block = blocks[number]
+            waiting += [*block.successors, *([] if block.calls is None else [block.calls])]
+    kept = sorted(reached)
+    renumbered = {old: new for new, old in enumerate(kept)}
+    listed: list[Instruction] = []
+    found = []
+    for old in kept:
+        block, start = blocks[old], len(listed)
+        listed += instructions[block.start : block.stop]
+        successors = tuple(renumbered[each] for each in block.successors)
+        calls = None if block.calls is None else renumbered[block.calls]
+        found.append(Block(start, len(listed), successors, calls))
+    loops, dominators = _loops(found)
+    return Code(tuple(listed), tuple(found), loops, _alike(listed, found, loops, dominators))
+
+
+def _loops(blocks: Sequence[Block]) -> tuple[tuple[Loop, ...], list[int]]:
+    """Natural loops by their back edges, outer ones first, and the dominators. Subroutines are graphs of their own."""
+    edges = [block.successors for block in blocks]
+    entries = {0, *(block.calls for block in blocks if block.calls is not None)}
+    dominators = _dominators(edges, entries)
+    before = _reversed(edges)
+    members: dict[int, set[int]] = {}
+    for number, targets in enumerate(edges):
+        for head in targets:
+            if dominators[number] >> head & 1:
+                members.setdefault(head, set()).update(_body(head, number, before))
+    loops: list[Loop] = []
+    for head, body in sorted(members.items(), key=lambda item: (-len(item[1]), item[0])):
+        around = [number for number, loop in enumerate(loops) if head in loop.members]
+        loops.append(Loop(head, frozenset(body), around[-1] if around else None))
+    return tuple(loops), dominators
+
+
+def _alike(
+    instructions: Sequence[Instruction], blocks: Sequence[Block], loops: Sequence[Loop], dominators: Sequence[int]
+) -> tuple[int, ...]:
+    """For each block the first in whose wake it always runs, and which never runs without it, in the same loop."""
+    outside = len(blocks)
+    leaving = [
+        (*block.successors, outside) if instructions[block.stop - 1].opcode in _ENDS else block.successors
+        for block in blocks
+    ]
+    followers = _dominators(_reversed([*leaving, ()]), {outside})
+    inside = [frozenset(n for n, loop in enumerate(loops) if number in loop.members) for number in range(outside)]
+    found = []
+    for number in range(outside):
+        before = dominators[number]
+        alike = (
+            each for each in range(outside)
+            if before >> each & 1 and followers[each] >> number & 1 and inside[each] == inside[number]
+        )  # fmt: skip
+        found.append(next(alike, number))
+    return tuple(found)
+
+
+def _reversed(edges: Sequence[Sequence[int]]) -> Edges:
+    """The blocks before each block."""
+    before: list[list[int]] = [[] for _ in edges]
+    for number, targets in enumerate(edges):
+        for target in targets:
+            before[target].append(number)
+    return [tuple(each) for each in before]
+
+
+def _body(head: int, tail: int, before: Edges) -> set[int]:
+    found, waiting = {head}, [tail]
+    while waiting:
+        number = waiting.pop()
+        if number not in found:
+            found.add(number)
+            waiting += before[number]
+    return found
+
+
+def _dominators(edges: Sequence[Sequence[int]], entries: set[int]) -> list[int]:
+    """For each block the set of blocks, as bits, without which no way leads to it."""
+    everything = (1 << len(edges)) - 1
+    found = [1 << number if number in entries else everything for number in range(len(edges))]
+    before = _reversed(edges)
+    changed = True
+    while changed:
+        changed = False
+        for number in range(len(edges)):
+            if number in entries:
+                continue
+            common = everything
+            for each in before[number]:
+                common &= found[each]
+            common |= 1 << number
+            if common != found[number]:
+                found[number], changed = common, True
+    return found
