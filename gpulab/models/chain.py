@@ -34,10 +34,20 @@ def chain_cycles(run: KernelRun, gpu: Gpu, traffic: Traffic) -> float:
 
     Loops are walked twice and the second pass counts, so that what one iteration hands to the next is waited for.
     """
+    return float(chain_shares(run, gpu, traffic).sum())
+
+
+def chain_shares(run: KernelRun, gpu: Gpu, traffic: Traffic) -> np.ndarray:
+    """What each instruction adds to `chain_cycles`: the cycles by which it ends later than all before it, float64.
+
+    A wait belongs to the instruction that waits, as in Nsight Compute's warp states, not to the load that it waits for.
+    """
     walk = _Walk(run, memory_latencies(run, gpu, traffic), gpu)
     walk.blocks(0, len(walk.graph))
-    entries = np.array([run.counters.warp_instructions[block.start] for block in walk.graph], float)
-    return float(entries @ walk.cost / max(1, run.counters.warps))
+    entries = np.zeros(len(walk.cost))
+    for block in walk.graph:
+        entries[block.start : block.stop] = run.counters.warp_instructions[block.start]
+    return entries * walk.cost / max(1, run.counters.warps)
 
 
 def memory_latencies(run: KernelRun, gpu: Gpu, traffic: Traffic) -> np.ndarray:
@@ -85,7 +95,7 @@ class _Walk:
 
     def __init__(self, run: KernelRun, memory: np.ndarray, gpu: Gpu) -> None:
         self.graph = run.program.graph.blocks
-        self.cost = np.zeros(len(self.graph))
+        self.cost = np.zeros(len(run.program.forms))
         self._ran = run.counters.warp_instructions
         self._steps = _steps(run, memory, gpu)
         self._loop_end = _loop_ends(self.graph)
@@ -111,10 +121,10 @@ class _Walk:
     def _block(self, block: BlockLike) -> None:
         if not self._ran[block.start]:
             return
-        begin = self._latest
-        for step in self._steps[block.start : block.stop]:
-            self._issue(step, block)
-        self.cost[block.rank] = self._latest - begin
+        for index in range(block.start, block.stop):
+            begin = self._latest
+            self._issue(self._steps[index], block)
+            self.cost[index] = self._latest - begin
 
     def _issue(self, step: _Step, block: BlockLike) -> None:
         now = max([self._slot, *(self._ready.get(name, 0.0) for name in step.reads)])

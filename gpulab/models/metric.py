@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gpulab.gpus import Gpu
+from gpulab.models.assembled import LazySass
 from gpulab.models.occupancy import Occupancy
 from gpulab.models.run import KernelRun
 from gpulab.models.tally import Tally
@@ -27,6 +28,8 @@ class Sources:
     gpu : Gpu
     occupancy : Occupancy
         Of `run`.
+    sass : tuple of LazySass
+        Of all launches.
     """
 
     run: KernelRun
@@ -34,6 +37,7 @@ class Sources:
     gpu: Gpu
     occupancy: Occupancy
     traffic: Traffic
+    sass: tuple[LazySass, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

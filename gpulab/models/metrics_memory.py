@@ -73,15 +73,19 @@ def _efficiency_rows(op: str) -> list[Metric]:
 def _local_rows(op: str) -> list[Metric]:
     def total(sources: Sources, counter: str) -> Value:
         # ptxas may drop a local array or add spills, so PTX alone can only tell that there is no stack at all.
-        return 0 if sources.run.local_bytes == 0 else None
+        if all(run.local_bytes == 0 for run in [sources.run, *(one.run for one in sources.sass)]):
+            return 0
+        estimates = [one.estimate for one in sources.sass]
+        known = [estimate for estimate in estimates if estimate is not None]
+        return round(sum(each.local(counter, op) for each in known)) if known and len(known) == len(estimates) else None
 
-    word, why = WORDS[op], "ptxas decides what stays in local memory, and this kernel has a stack there (or is unknown)"
+    word, why = WORDS[op], "ptxas decides what stays in local memory, and its code for this kernel cannot be read here"
     return [
         Metric(
             f"l1tex__t_{what}s_pipe_lsu_mem_local_op_{op}.sum",
             what,
-            f"{what}s of local {word} (spills, local arrays)",
-            "emulated",
+            f"{what}s of local {word} (spills, local arrays) in ptxas's code",
+            "modeled",
             lambda s, counter=f"{what}s": total(s, counter),
             why,
         )

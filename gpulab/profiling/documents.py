@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from gpulab.models.lines import Line
 from gpulab.models.metrics import METRICS, Metrics
 from gpulab.models.timing import TimeEstimate
 
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 Document = dict[str, Any]
 
 
-def profile_document(profile: Profile) -> Document:
-    """One rung, with lines, findings and notes."""
+def profile_document(profile: Profile, sass: bool = True) -> Document:
+    """One rung, with lines, findings and notes; without `sass` nothing is disassembled."""
     return {
         "name": profile.name,
         "language": profile.language,
@@ -25,10 +26,8 @@ def profile_document(profile: Profile) -> Document:
         "correct": None,
         "max_error": None,
         **_launch(profile),
-        "lines": [
-            {"file": line.file, "line": line.line, "text": line.text, "metrics": _nonzero(line.metrics)}
-            for line in profile.lines
-        ],
+        "sass_metrics": dict(profile.sass_metrics or {}) if sass else {},
+        "lines": [_line(line, sass) for line in profile.lines],
         "findings": [
             {
                 "kind": finding.kind,
@@ -42,6 +41,18 @@ def profile_document(profile: Profile) -> Document:
             for finding in profile.findings
         ],
         "notes": list(profile.notes),
+    }
+
+
+def _line(line: Line, sass: bool) -> Document:
+    return {
+        "file": line.file,
+        "line": line.line,
+        "text": line.text,
+        "metrics": _nonzero(line.metrics),
+        "time_share": line.time_share,
+        "atomics": line.atomics,
+        "sass_instructions": line.sass_instructions if sass else None,
     }
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from gpulab.counters import Counters
 from gpulab.devices.protocol import LaunchRecord
 from gpulab.gpus import Gpu
+from gpulab.models.assembled import LazySass, SassEstimate
 from gpulab.models.metric import Sources
 from gpulab.models.occupancy import Occupancy, resident
 from gpulab.models.run import KernelRun
@@ -46,6 +47,11 @@ class Judged:
         """
         return self.sources.run  # type: ignore[union-attr]
 
+    @property
+    def sass(self) -> SassEstimate | None:
+        """The SASS that it executed, *modeled*; None if nothing was counted, or where there is no SASS."""
+        return None if self.sources is None else self.sources.sass[0].estimate
+
 
 def judge(record: LaunchRecord, gpu: Gpu) -> Judged:
     """Judge a launch for a GPU; the launch is not run again.
@@ -64,7 +70,8 @@ def judge(record: LaunchRecord, gpu: Gpu) -> Judged:
     modeled = estimate(run, gpu, held, moved)
     is_measured = record.seconds is not None and gpu == record.gpu
     time = _measured(record, modeled) if is_measured else modeled
-    return Judged(record, gpu, held, time, Sources(run, run.tally(), gpu, held, moved))
+    sass = LazySass(run, lambda: record.assembled.code)
+    return Judged(record, gpu, held, time, Sources(run, run.tally(), gpu, held, moved, (sass,)))
 
 
 def run_of(record: LaunchRecord, counters: Counters) -> KernelRun:
@@ -92,7 +99,8 @@ def merged(launches: tuple[Judged, ...]) -> Sources | None:
     for other in sources[1:]:
         together = together + other.traffic
     tally = sources[0].tally.merged([one.tally for one in sources])
-    return dataclasses.replace(longest.sources, tally=tally, traffic=together)  # type: ignore[type-var]
+    sass = tuple(lazy for one in sources for lazy in one.sass)
+    return dataclasses.replace(longest.sources, tally=tally, traffic=together, sass=sass)  # type: ignore[type-var]
 
 
 def total_time(launches: tuple[Judged, ...]) -> TimeEstimate:

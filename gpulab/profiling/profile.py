@@ -9,8 +9,9 @@ from typing import Any
 from gpulab.gpus import Gpu
 from gpulab.gpus import gpu as find_gpu
 from gpulab.launch import Dim3
+from gpulab.models.assembled import SassEstimate
 from gpulab.models.findings import Finding, findings
-from gpulab.models.lines import Line, lines
+from gpulab.models.lines import lines
 from gpulab.models.metric import Sources
 from gpulab.models.metrics import METRICS, Metrics, metrics
 from gpulab.models.occupancy import Occupancy
@@ -19,7 +20,9 @@ from gpulab.models.timing import TimeEstimate
 from gpulab.profiling import documents
 from gpulab.profiling.check import CheckReport
 from gpulab.profiling.judged import Judged, judge, merged, total_time
-from gpulab.profiling.lines import Lines
+from gpulab.profiling.lines import Instructions, Lines
+from gpulab.profiling.sass_metrics import SassMetrics, sass_metrics
+from gpulab.profiling.source import instructions_of, line_of, line_table, sass_of_lines, shares_of, source_table
 from gpulab.profiling.summary import Facts, Row, summary
 from gpulab.profiling.table import Table
 from gpulab.units import count_text, seconds_text
@@ -81,6 +84,22 @@ class Profile:
         return self._main.record.assembled.sass
 
     @property
+    def sass_estimate(self) -> SassEstimate | None:
+        """How often each SASS instruction ran, *modeled* from the counts of PTX; None where there is no SASS.
+
+        Of several launches, that of the longest.
+        """
+        return self._main.sass
+
+    @property
+    def sass_metrics(self) -> SassMetrics | None:
+        """Metrics that differ between PTX and SASS, *modeled* for SASS: ``smsp__inst_executed.sum`` and its kin.
+
+        None where there is no SASS. As a table it shows them beside those of the PTX.
+        """
+        return None if self.sources is None else sass_metrics(self.sources, self.metrics)
+
+    @property
     def registers_per_thread(self) -> int | None:
         """As ptxas reports it; None where it is missing."""
         return self._main.record.assembled.registers_per_thread
@@ -118,15 +137,35 @@ class Profile:
         return sorted(found, key=lambda finding: -(finding.gain or 1.0))
 
     @cached_property
-    def lines(self) -> list[Line]:
-        """Counters per source line, in order."""
+    def lines(self) -> Lines:
+        """Counters per source line, in order; `Lines.hottest` are those that the modeled time is spent on."""
         if self.sources is None:
             return Lines()
         instructions = [
             instruction for launch in self.launches for instruction in launch.run.program.function.instructions
         ]
-        texts = {place: text for launch in self.launches for place, text in _source_lines(launch).items()}
-        return Lines(lines(self.sources, instructions, self._main.record.ptx.file, texts))
+        file, shares = self._main.record.ptx.file, shares_of(self.launches)
+        return Lines(lines(self.sources, instructions, file, self._texts(), shares, sass_of_lines(self.launches)))
+
+    @cached_property
+    def instructions(self) -> Instructions:
+        """Counters per PTX instruction, with the SASS that ptxas made of it."""
+        return Instructions() if self.sources is None else Instructions(instructions_of(self.launches))
+
+    def source(self, line: int | None = None) -> Table:
+        """The source with what each line costs; or of one line its PTX and its SASS side by side.
+
+        Raises
+        ------
+        ArgumentError
+            If no instruction belongs to that line.
+        """
+        if line is None:
+            return source_table(self.lines, self._texts())
+        return line_table(self.launches, line_of(self.lines, line))
+
+    def _texts(self) -> dict[tuple[str, int], str]:
+        return {place: text for launch in self.launches for place, text in _source_lines(launch).items()}
 
     def roofline(self) -> Roofline:
         """Where it stands below the roofs of its GPU, for `gpulab.plots.plot_roofline`."""
@@ -196,9 +235,9 @@ class Profile:
         notes = (*map(str, self.findings), *self.notes)
         return Table(self._title(), ("name", "value", "unit", "how", "meaning"), tuple(rows), notes, right=(1,))
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain data: what the command line's ``profile --json`` prints."""
-        return documents.profile_document(self)
+    def to_json(self, sass: bool = True) -> dict[str, Any]:
+        """Plain data: what the command line's ``profile --json`` prints; without `sass` nothing is disassembled."""
+        return documents.profile_document(self, sass)
 
 
 def _dims(dims: Dim3) -> str:
@@ -230,4 +269,4 @@ def _source_lines(launch: Judged) -> dict[tuple[str, int], str]:
     if ptx.source is None or ptx.file is None:
         return {}
     texts = enumerate(ptx.source.splitlines(), ptx.source_line)
-    return {(ptx.file, number): text.strip() for number, text in texts}
+    return {(ptx.file, number): text.rstrip() for number, text in texts}

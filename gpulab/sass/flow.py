@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from gpulab.sass.syntax import Block, Code, Instruction, Loop
 
@@ -11,6 +11,7 @@ _JUMPS = ("BRA", "JMP", "BRX", "JMX", "BRXU")
 _CALLS = ("CALL",)
 _ENDS = ("EXIT", "RET", "KILL")
 _TARGET = re.compile(r"`\(([^)]*)\)")
+_TARGETS = re.compile(r'"BRANCH_TARGETS ([^"]*)"')
 Edges = list[tuple[int, ...]]
 
 
@@ -32,7 +33,9 @@ def with_flow(instructions: Sequence[Instruction], labels: dict[str, int]) -> Co
 def _targets(instruction: Instruction, labels: dict[str, int]) -> list[int]:
     if instruction.opcode not in _JUMPS + _CALLS:
         return []
-    names = [name for operand in instruction.operands for name in _TARGET.findall(operand)]
+    names = _TARGET.findall(instruction.text)
+    if listed := _TARGETS.search(instruction.text):
+        names = listed[1].split(",")
     return [labels[name] for name in names if name in labels]
 
 
@@ -106,12 +109,17 @@ def _alike(
     found = []
     for number in range(outside):
         before = dominators[number]
-        alike = (
-            each for each in range(outside)
-            if before >> each & 1 and followers[each] >> number & 1 and inside[each] == inside[number]
-        )  # fmt: skip
+        alike = (each for each in _bits(before) if followers[each] >> number & 1 and inside[each] == inside[number])
         found.append(next(alike, number))
     return tuple(found)
+
+
+def _bits(value: int) -> Iterator[int]:
+    """The places of the bits that are set, from the lowest on."""
+    while value:
+        lowest = value & -value
+        yield lowest.bit_length() - 1
+        value ^= lowest
 
 
 def _reversed(edges: Sequence[Sequence[int]]) -> Edges:

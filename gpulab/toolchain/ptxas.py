@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gpulab.errors import CompileError, ToolchainError
+from gpulab.sass import Code, parse
 from gpulab.toolchain import cache, locate
 from gpulab.toolchain.records import require_known
 
@@ -65,6 +66,11 @@ class Assembled:
     def sass_reason(self) -> str | None:
         """Why there is no SASS, or None if there is."""
         return self._disassembled[1]
+
+    @cached_property
+    def code(self) -> Code | None:
+        """The SASS with its basic blocks and loops, or None where `sass` is."""
+        return None if self.sass is None else parse(self.sass)
 
     @cached_property
     def _disassembled(self) -> tuple[str | None, str | None]:

@@ -22,7 +22,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # From the ground up. A module imports from its own layer or from lower ones, lazily or not.
 LAYERS = (
     {"errors", "units", "callable_package"},
-    {"launch", "counters", "trace", "ptx", "gpus"},
+    {"launch", "counters", "trace", "ptx", "sass", "gpus"},
     {"models"},
     {"emulator", "toolchain", "plots"},
     {"launchables", "devices", "kernels", "cuda"},

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from gpulab.models.assembled.estimate import SassEstimate, estimate_sass
+from gpulab.models.assembled.estimate import LazySass, SassEstimate, estimate_sass
 
-__all__ = ["SassEstimate", "estimate_sass"]
+__all__ = ["LazySass", "SassEstimate", "estimate_sass"]

@@ -7,7 +7,9 @@ The counts of PTX are exact; where they go in SASS is a matching of basic blocks
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -72,7 +74,7 @@ class SassEstimate:
         for instruction, count, work in zip(self.code.instructions, self.executed, self.works, strict=True):
             is_wide = work.kind in SHARED + LOCAL + ("ld.global", "st.global") and work.amount > 4
             found[f"{instruction.opcode}.{work.amount * 8}" if is_wide else instruction.opcode] += count
-        return dict(sorted(found.items(), key=lambda item: -item[1]))
+        return {opcode: float(count) for opcode, count in sorted(found.items(), key=lambda item: -item[1])}
 
     @property
     def shared_by_width(self) -> dict[int, tuple[float, float]]:
@@ -80,7 +82,8 @@ class SassEstimate:
         found: dict[int, tuple[float, float]] = {}
         for index in np.flatnonzero(self._of(SHARED)):
             requests, wavefronts = found.get(self.works[index].amount, (0.0, 0.0))
-            found[self.works[index].amount] = (requests + self.requests[index], wavefronts + self.wavefronts[index])
+            own = float(self.requests[index]), float(self.wavefronts[index])
+            found[self.works[index].amount] = (requests + own[0], wavefronts + own[1])
         return dict(sorted(found.items()))
 
     def shared(self, counter: str, op: str | None = None) -> float:
@@ -92,8 +95,41 @@ class SassEstimate:
         """``requests`` or ``sectors`` of local memory (spills, arrays): all, or by ``ld`` or ``st`` alone."""
         return float(getattr(self, counter)[self._of(LOCAL if op is None else (f"{op}.local",))].sum())
 
+    def metrics(self) -> dict[str, float]:
+        """Metrics that differ between PTX and SASS, under Nsight Compute's names, as SASS has them."""
+        found = {"smsp__inst_executed.sum": self.instructions}
+        for op in ("ld", "st"):
+            found[f"smsp__inst_executed_op_shared_{op}.sum"] = float(self.executed[self._of(_KINDS[op])].sum())
+            found[f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum"] = self.shared("wavefronts", op)
+        found["l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"] = self.shared("wavefronts")
+        for op in ("ld", "st"):
+            for what in ("request", "sector"):
+                found[f"l1tex__t_{what}s_pipe_lsu_mem_local_op_{op}.sum"] = self.local(f"{what}s", op)
+        return found
+
     def _of(self, kinds: tuple[str, ...]) -> np.ndarray:
         return np.array([work.kind in kinds for work in self.works], bool)
+
+
+class LazySass:
+    """The SASS of one launch, disassembled and estimated when it is first asked for.
+
+    Parameters
+    ----------
+    run : KernelRun
+    code : callable
+        Returns the SASS, or None where there is none.
+    """
+
+    def __init__(self, run: KernelRun, code: Callable[[], Code | None]) -> None:
+        self.run = run
+        self._code = code
+
+    @cached_property
+    def estimate(self) -> SassEstimate | None:
+        """None where there is no SASS."""
+        code = self._code()
+        return None if code is None else estimate_sass(self.run, code)
 
 
 def estimate_sass(run: KernelRun, code: Code) -> SassEstimate:
@@ -108,7 +144,8 @@ def estimate_sass(run: KernelRun, code: Code) -> SassEstimate:
     """
     program = run.program
     ptx = [
-        of_ptx(instruction, form) for instruction, form in zip(program.function.instructions, program.forms, strict=True)
+        of_ptx(instruction, form)
+        for instruction, form in zip(program.function.instructions, program.forms, strict=True)
     ]
     sass = [of_sass(instruction) for instruction in code.instructions]
     matched = match(run, code, ptx, sass)
@@ -118,9 +155,7 @@ def estimate_sass(run: KernelRun, code: Code) -> SassEstimate:
     found: Accesses = accesses(run, executed, blocks, ptx, sass)
     repeated = np.where([work.kind in GLOBAL + SHARED for work in sass], found.requests, executed)
     agreement = _agreement(run, repeated, ptx, sass)
-    return SassEstimate(
-        code, executed, found.requests, found.wavefronts, found.sectors, tuple(sass), blocks, agreement
-    )
+    return SassEstimate(code, executed, found.requests, found.wavefronts, found.sectors, tuple(sass), blocks, agreement)
 
 
 def _agreement(run: KernelRun, executed: np.ndarray, ptx: list[Work], sass: list[Work]) -> float:

@@ -55,6 +55,7 @@ class Executions:
         self._loops = getattr(run.program.graph, "loops", ())
         work = run.counters.warp_instructions
         self._counts = np.array([float(work[block.start : block.stop].max()) for block in self._blocks])
+        self._work: dict[int, tuple[list[int], Amounts]] = {}
         self._inner = [self._innermost(rank) for rank in range(len(self._blocks))]
 
     def counts(self) -> np.ndarray:
@@ -108,7 +109,7 @@ class Executions:
         parts, outside = self._parts(number, mine)
         for part, done in zip(parts, _given_out(parts, total / entries), strict=True):
             share = done * entries / total
-            factors.update({block: (None, share) for block in part.blocks})
+            factors.update(dict.fromkeys(part.blocks, (None, share)))
             if part.is_loop:
                 factors[min(part.blocks)] = (total, share)
         # What stands outside of the loop and does none of its work prepares it: once per entry.
@@ -124,9 +125,7 @@ class Executions:
     def _entries(self, number: int) -> float:
         """Warps that come into a loop from outside; never more than passes."""
         loop = self._loops[number]
-        into = [
-            block for block in self._blocks if loop.head in block.successors and block.rank not in loop.members
-        ]
+        into = [block for block in self._blocks if loop.head in block.successors and block.rank not in loop.members]
         head = self._counts[loop.head]
         coming = sum(min(self._counts[block.rank], head) for block in into)
         if not coming:
@@ -173,14 +172,24 @@ class Executions:
         """Whether most of a SASS loop, and all of its work, stems from these PTX blocks."""
         sizes = {block: self._code.blocks[block].stop - self._code.blocks[block].start for block in blocks}
         strangers = [block for block in blocks if self._matched[block] not in members]
-        works = any(self._sass[at].kind for b in strangers for at in range(self._code.blocks[b].start, self._code.blocks[b].stop))
+        works = any(
+            self._sass[at].kind
+            for b in strangers
+            for at in range(self._code.blocks[b].start, self._code.blocks[b].stop)
+        )
         return not works and sum(sizes[block] for block in strangers) <= (1 - _MAJORITY) * sum(sizes.values())
+
+    def _wanted(self, number: int) -> tuple[list[int], Amounts]:
+        """The blocks of a PTX loop that ran and belong to no loop inside it, and their work."""
+        if number not in self._work:
+            ranks = [rank for rank, inner in enumerate(self._inner) if inner == number and self._counts[rank]]
+            spans = [self._ptx[self._blocks[rank].start : self._blocks[rank].stop] for rank in ranks]
+            self._work[number] = ranks, _amounts([work for span in spans for work in span])
+        return self._work[number]
 
     def _passes(self, number: int, blocks: Sequence[int]) -> float | None:
         """How many passes of a PTX loop some SASS blocks do at once; None if they hold nothing of its work."""
-        ranks = [rank for rank, inner in enumerate(self._inner) if inner == number and self._counts[rank]]
-        ran = sum((list(self._ptx[self._blocks[r].start : self._blocks[r].stop]) for r in ranks), [])
-        wanted = _amounts(ran)
+        ranks, wanted = self._wanted(number)
         at = [block for block in blocks if self._matched[block] in ranks]
         spans = [(self._code.blocks[block].start, self._code.blocks[block].stop) for block in at]
         present = _amounts([work for start, stop in spans for work in self._sass[start:stop]])
@@ -198,7 +207,9 @@ class Executions:
         """What a pass of a PTX loop adds to its counters and pointers."""
         found = []
         for rank in self._loops[number].members:
-            for instruction in self._run.program.function.instructions[self._blocks[rank].start : self._blocks[rank].stop]:
+            for instruction in self._run.program.function.instructions[
+                self._blocks[rank].start : self._blocks[rank].stop
+            ]:
                 operands = instruction.operands
                 if instruction.opcode == "add" and operands[0] == operands[1] and isinstance(operands[2], Immediate):
                     found.append(int(operands[2].value))

@@ -23,8 +23,30 @@ UNKNOWN = {
     "LDG": 1, "LDS": 1, "LDL": 1, "LD": 1, "FADD": 1, "FMUL": 1, "FFMA": 1, "FSEL": 1, "MUFU": 1, "I2F": 1, "F2I": 1,
     "SHFL": 1, "ATOMG": 1, "ATOMS": 1, "F2F": 1, "FMNMX": 1, "DADD": 2, "DMUL": 2, "DFMA": 2, "POPC": 1, "FLO": 1,
 }  # fmt: skip
-SILENT = {"STG", "STS", "STL", "ST", "RED", "BAR", "BSSY", "BSYNC", "NOP", "WARPSYNC", "YIELD", "MEMBAR", "BREAK", "BMOV"}
-COMPARISONS = {"EQ": "equal", "NE": "not_equal", "LT": "less", "LE": "less_equal", "GT": "greater", "GE": "greater_equal"}
+SILENT = {
+    "STG",
+    "STS",
+    "STL",
+    "ST",
+    "RED",
+    "BAR",
+    "BSSY",
+    "BSYNC",
+    "NOP",
+    "WARPSYNC",
+    "YIELD",
+    "MEMBAR",
+    "BREAK",
+    "BMOV",
+}
+COMPARISONS = {
+    "EQ": "equal",
+    "NE": "not_equal",
+    "LT": "less",
+    "LE": "less_equal",
+    "GT": "greater",
+    "GE": "greater_equal",
+}
 
 STRICT = {"EQ": "equal", "NE": "not_equal", "LT": "less", "LE": "less", "GT": "greater", "GE": "greater"}
 
@@ -300,7 +322,9 @@ class Warp:
             known.append(below)
         for name, turned in zip(operands[:2], (False, True), strict=True):
             mine = ~result if turned else result
-            joined = {"AND": np.logical_and, "OR": np.logical_or, "XOR": np.logical_xor}[modifiers[-1 - ("EX" in modifiers)]]
+            joined = {"AND": np.logical_and, "OR": np.logical_or, "XOR": np.logical_xor}[
+                modifiers[-1 - ("EX" in modifiers)]
+            ]
             value = joined(mine, other.of.astype(bool))
             sure = other.known & (other.of == (0 if "AND" in modifiers else 1)) & ("XOR" not in modifiers)
             everything = np.logical_and.reduce([each.known for each in [*known, other]])
