@@ -22,10 +22,8 @@ _COLUMNS: dict[str, Callable[[Line], float]] = {
 }
 _BAR = 10  # characters that stand for all of the time
 _SHOWN = 0.005  # smaller shares of the time are not shown
-_NOTE = (
-    "Counts are emulated, exact for the PTX; the share of the time, and how many SASS instructions ptxas's code executes, "
-    "are modeled."
-)
+_PTX_NOTE = "Counts are emulated, exact for the PTX; the share of the time is modeled."
+_SASS_NOTE = "Counts are emulated, exact for the PTX; the share of the time and the SASS instructions executed are modeled."
 
 
 class Lines(list[Line]):
@@ -48,7 +46,8 @@ class Lines(list[Line]):
             rows.append((place, share_bar(line.time_share), *map(whole, counts), line.text))
         names = ("instructions", *(("SASS",) if has_sass else ()), *columns)
         right = tuple(range(2, len(names) + 2))
-        return Table("Counters per source line", ("line", "time", *names, "source"), tuple(rows), (_NOTE,), right)
+        note = _SASS_NOTE if has_sass else _PTX_NOTE
+        return Table("Counters per source line", ("line", "time", *names, "source"), tuple(rows), (note,), right)
 
     def __repr__(self) -> str:
         return repr(self.table())
@@ -73,7 +72,7 @@ class Instructions(list[InstructionCounts]):
             line = "" if one.line is None else str(one.line)
             rows.append((str(one.index), line, one.text, share_bar(one.time_share), *map(whole, counts), sass))
         columns = ("", "line", "PTX", "time", "executed", "sectors", "wavefronts", "SASS")
-        return Table("Counters per PTX instruction", columns, tuple(rows), (_NOTE,), right=(0, 1, 4, 5, 6))
+        return Table("Counters per PTX instruction", columns, tuple(rows), (_PTX_NOTE,), right=(0, 1, 4, 5, 6))
 
     def __repr__(self) -> str:
         return repr(self.table())

@@ -29,6 +29,7 @@ class SassMetrics(dict[str, float]):
         rows = tuple(
             (name, METRICS[name].unit, whole(self.ptx[name]) if name in self.ptx else "", whole(value))
             for name, value in self.items()
+            if value or self.ptx.get(name)
         )
         note = f"{self.agreement:.0%} of what the PTX accesses and computes was found again in SASS (docs/sass.md)."
         columns = ("name", "unit", "PTX (emulated)", "SASS (modeled)")

@@ -92,7 +92,7 @@ def _assert_profile_is_whole(profile: Profile) -> None:
     """Every part of a profile can be had, and its sum over lines is that of the launch."""
     sources = profile.sources
     assert sources is not None
-    document = json.loads(json.dumps(profile.to_json(), allow_nan=False))
+    document = json.loads(json.dumps(profile.to_json(sass=False), allow_nan=False))
     assert document["metrics"]["smsp__inst_executed.sum"] > 0
     assert 0 < profile.time.low <= profile.time.seconds <= profile.time.high
     assert profile.on("H100").time.seconds > 0
