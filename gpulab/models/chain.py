@@ -38,16 +38,19 @@ def chain_cycles(run: KernelRun, gpu: Gpu, traffic: Traffic) -> float:
 
 
 def chain_shares(run: KernelRun, gpu: Gpu, traffic: Traffic) -> np.ndarray:
-    """What each instruction adds to `chain_cycles`: the cycles by which it ends later than all before it, float64.
+    """What each instruction adds to `chain_cycles`, float64: the cycles by which it ends later than all before it.
 
-    A wait belongs to the instruction that waits, as in Nsight Compute's warp states, not to the load that it waits for.
+    What it waits for its operands belongs to the instruction that makes the last of them, mostly a load. (Nsight Compute's
+    samples lie on the instruction that waits.)
     """
     walk = _Walk(run, memory_latencies(run, gpu, traffic), gpu)
     walk.blocks(0, len(walk.graph))
     entries = np.zeros(len(walk.cost))
     for block in walk.graph:
         entries[block.start : block.stop] = run.counters.warp_instructions[block.start]
-    return entries * walk.cost / max(1, run.counters.warps)
+    shares = entries * (walk.cost - walk.waited)
+    np.add.at(shares, walk.awaited, entries * walk.waited)
+    return shares / max(1, run.counters.warps)
 
 
 def memory_latencies(run: KernelRun, gpu: Gpu, traffic: Traffic) -> np.ndarray:
@@ -96,11 +99,15 @@ class _Walk:
     def __init__(self, run: KernelRun, memory: np.ndarray, gpu: Gpu) -> None:
         self.graph = run.program.graph.blocks
         self.cost = np.zeros(len(run.program.forms))
+        #: Of `cost` the cycles until the operands were there, and the instruction that made the last of them.
+        self.waited = np.zeros(len(self.cost))
+        self.awaited = np.arange(len(self.cost))
         self._ran = run.counters.warp_instructions
         self._steps = _steps(run, memory, gpu)
         self._loop_end = _loop_ends(self.graph)
         self._slot = self._latest = 0.0
         self._ready: dict[str, float] = {}
+        self._maker: dict[str, int] = {}
         self._stored: dict[str, float] = {}
         self._copied = 0.0
         self._groups: list[float] = []
@@ -122,9 +129,14 @@ class _Walk:
         if not self._ran[block.start]:
             return
         for index in range(block.start, block.stop):
-            begin = self._latest
-            self._issue(self._steps[index], block)
+            begin, step = self._latest, self._steps[index]
+            slowest = max(step.reads, key=lambda name: self._ready.get(name, 0.0), default="")
+            there = self._ready.get(slowest, 0.0)
+            self.awaited[index] = self._maker.get(slowest, index)
+            self._issue(step, block)
             self.cost[index] = self._latest - begin
+            self.waited[index] = min(self.cost[index], max(0.0, there - begin))
+            self._maker.update(dict.fromkeys(step.writes, index))
 
     def _issue(self, step: _Step, block: BlockLike) -> None:
         now = max([self._slot, *(self._ready.get(name, 0.0) for name in step.reads)])

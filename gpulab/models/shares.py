@@ -1,8 +1,8 @@
 """Which instructions the modeled time is spent on: each term of the time model given to those that cause it.
 
 A term weighs as much as it contributes to the soft maximum (its third power), and within it an instruction has the share of
-that resource's work that is its own; latency goes to the instruction that waits. What a launch costs whatever it does
-(`launch`) is nobody's. The shares are *modeled*, and add up to 1.
+that resource's work that is its own; a wait belongs to what is waited for. What a launch costs whatever it does (`launch`)
+is nobody's. The shares are *modeled*, and add up to 1.
 """
 
 from __future__ import annotations

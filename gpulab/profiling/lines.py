@@ -23,7 +23,9 @@ _COLUMNS: dict[str, Callable[[Line], float]] = {
 _BAR = 10  # characters that stand for all of the time
 _SHOWN = 0.005  # smaller shares of the time are not shown
 _PTX_NOTE = "Counts are emulated, exact for the PTX; the share of the time is modeled."
-_SASS_NOTE = "Counts are emulated, exact for the PTX; the share of the time and the SASS instructions executed are modeled."
+_SASS_NOTE = (
+    "Counts are emulated, exact for the PTX; the share of the time and the SASS instructions executed are modeled."
+)
 
 
 class Lines(list[Line]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from gpulab.sass.syntax import Block, Code, Instruction, Loop
 
@@ -21,7 +22,7 @@ def with_flow(instructions: Sequence[Instruction], labels: dict[str, int]) -> Co
     starts = _starts(instructions, targets)
     number_of = {start: number for number, start in enumerate(starts)}
     blocks = []
-    for start, stop in zip(starts, [*starts[1:], len(instructions)], strict=True):
+    for start, stop in pairwise([*starts, len(instructions)]):
         last, to = instructions[stop - 1], targets[stop - 1]
         jumps = [] if last.opcode in _CALLS else to
         after = [stop] if stop < len(instructions) and not _leaves_for_good(last) else []

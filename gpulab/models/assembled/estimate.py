@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from gpulab.models.assembled.matching import match
-from gpulab.models.assembled.memory import GLOBAL, LOCAL, SHARED, Accesses, accesses
+from gpulab.models.assembled.memory import GLOBAL, LOCAL, SHARED, accesses
 from gpulab.models.assembled.unrolling import Executions
 from gpulab.models.assembled.work import WEIGHTS, Work, of_ptx, of_sass
 from gpulab.models.run import KernelRun
@@ -152,7 +152,8 @@ def estimate_sass(run: KernelRun, code: Code) -> SassEstimate:
     sizes = [block.stop - block.start for block in code.blocks]
     executed = np.repeat(Executions(run, code, matched, ptx, sass).counts(), sizes)
     blocks = np.repeat(matched, sizes)
-    found: Accesses = accesses(run, executed, blocks, ptx, sass)
+    guarded = np.array([bool(instruction.guard) for instruction in code.instructions], bool)
+    found = accesses(run, executed, blocks, ptx, sass, guarded)
     repeated = np.where([work.kind in GLOBAL + SHARED for work in sass], found.requests, executed)
     agreement = _agreement(run, repeated, ptx, sass)
     return SassEstimate(code, executed, found.requests, found.wavefronts, found.sectors, tuple(sass), blocks, agreement)

@@ -47,7 +47,12 @@ class Accesses:
 
 
 def accesses(
-    run: KernelRun, executed: np.ndarray, matched: np.ndarray, ptx: Sequence[Work], sass: Sequence[Work]
+    run: KernelRun,
+    executed: np.ndarray,
+    matched: np.ndarray,
+    ptx: Sequence[Work],
+    sass: Sequence[Work],
+    guarded: np.ndarray,
 ) -> Accesses:
     """Estimate requests, and what those of shared and local memory cost.
 
@@ -60,6 +65,8 @@ def accesses(
         The PTX block of each SASS instruction, or -1.
     ptx, sass : sequence of Work
         What each instruction is for.
+    guarded : numpy.ndarray
+        Whether each SASS instruction has a predicate, bool.
     """
     known = _Known(run, ptx)
     found = Accesses(*(np.zeros(len(sass)) for _ in range(3)))
@@ -74,7 +81,22 @@ def accesses(
             found.sectors[index] = found.requests[index] * known.sectors(rows, work)
         elif work.kind in SHARED:
             found.wavefronts[index] = found.requests[index] * known.passes(rows, work)
+    for place, asked in known.asked().items():
+        same = np.array([(work.kind, work.place) == place for work in sass], bool)
+        _leave_out_those_off(found, sass, same & guarded, same & ~guarded, asked)
     return found
+
+
+def _leave_out_those_off(
+    found: Accesses, sass: Sequence[Work], guarded: np.ndarray, others: np.ndarray, asked: float
+) -> None:
+    """Scale guarded accesses down to the bytes that were asked for: with all lanes off they are no requests."""
+    amounts = np.array([work.amount for work in sass], float)
+    theirs, mine = (found.requests * amounts)[others].sum(), (found.requests * amounts)[guarded].sum()
+    if mine and theirs + mine > asked:
+        part = max(0.0, asked - theirs) / mine
+        for counts in (found.requests, found.wavefronts, found.sectors):
+            counts[guarded] *= part
 
 
 class _Known:
@@ -90,7 +112,7 @@ class _Known:
         self._entered = [
             int(counters.warp_instructions[block.start : block.stop].max()) for block in run.program.graph.blocks
         ]
-        self._by_place: dict[object, list[int]] = defaultdict(list)
+        self._by_place: dict[tuple[object, ...], list[int]] = defaultdict(list)
         self._neighbors: set[int] = set()
         for block in run.program.graph.blocks:
             inside = [index for index in range(block.start, block.stop) if ptx[index].kind in _ALL]
@@ -98,6 +120,14 @@ class _Known:
                 self._by_place[ptx[index].kind, ptx[index].place].append(index)
                 self._by_place[ptx[index].kind, ptx[index].place, block.rank].append(index)
             self._neighbors |= _neighbors(run, ptx, inside)
+
+    def asked(self) -> dict[tuple[object, ...], float]:
+        """Requests times bytes of each lane, by kind and place."""
+        places = {place: rows for place, rows in self._by_place.items() if len(place) == 2}
+        return {
+            place: float(sum(self._requests[row] * self._ptx[row].amount for row in rows))
+            for place, rows in places.items()
+        }
 
     def is_merged(self, work: Work) -> bool:
         """Whether a SASS access is wider than all PTX accesses of its kind at its place."""
