@@ -46,7 +46,7 @@ class Lines(list[Line]):
             counts += [value(line) for value in columns.values()]
             place = f"{_short(line.file)}:{line.line}"
             rows.append((place, share_bar(line.time_share), *map(whole, counts), line.text))
-        names = ("instructions", *(("SASS",) if has_sass else ()), *columns)
+        names = ("PTX", *(("SASS",) if has_sass else ()), *columns)
         right = tuple(range(2, len(names) + 2))
         note = _SASS_NOTE if has_sass else _PTX_NOTE
         return Table("Counters per source line", ("line", "time", *names, "source"), tuple(rows), (note,), right)
