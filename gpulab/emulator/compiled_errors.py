@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpulab.emulator import layout
-from gpulab.emulator.deadlock import Standing, deadlock, who_waits
+from gpulab.emulator.deadlock import Standing, absent, deadlock, who_waits
 from gpulab.emulator.faults import make_fault, memory_fault, time_limit_error
 from gpulab.emulator.layout import DISPATCH, FAULT_KINDS
 from gpulab.errors import KernelFault
@@ -53,11 +55,47 @@ def fault_of(run: Run, context: OsThread) -> KernelFault:
         return memory_fault(run.program, run.launch, run.memory, kind, instruction, block, linear, address)
     if kind == "deadlock":
         return _deadlock(run, context)
+    if kind.startswith("warp-sync"):
+        return _missed(run, context, kind)
     message, failure = "", run.calls.failures.get(block)
     if kind == "call" and failure is not None:
         kind, message = failure.kind, failure.message
         linear = context.word("fault_warp") * layout.WARP + failure.lane
     return make_fault(run.program, run.launch, kind, instruction, block, linear, message)
+
+
+def _missed(run: Run, context: OsThread, kind: str) -> KernelFault:
+    """That of a lane which waits for others of its warp in vain, or has a mask that cannot be."""
+    block, warp, lane = (context.word(f"fault_{name}") for name in ("block", "warp", "lane"))
+    frame = _frames(run, context)[warp]
+    masks = {name: int(frame[layout.FRAME[name]]) for name in ("ready", "blocked", "parked", "arrived")}
+    lanes = {}
+    if masks["blocked"] >> lane & 1:
+        live = functools.reduce(operator.or_, masks.values())
+        wanted = int(frame.view(np.uint32)[layout.FRAME_WANTED // 4 + lane]) & live
+        lanes = {
+            other: _lane_standing(run, context, warp, other) for other in range(layout.WARP) if wanted >> other & 1
+        }
+    return absent(
+        run.program, run.launch, kind, block, warp * layout.WARP + lane, context.word("fault_instruction"), lanes
+    )
+
+
+def _lane_standing(run: Run, context: OsThread, warp: int, lane: int) -> Standing:
+    frames = _frames(run, context)
+    frame, block = frames[warp], context.word("block")
+    rank = int(frame.view(np.int32)[layout.FRAME_AT // 4 + lane])
+    start = run.program.graph.blocks[rank].start
+    held = {name: int(frame[layout.FRAME[name]]) >> lane & 1 for name in ("blocked", "parked", "arrived")}
+    if held["arrived"]:
+        return Standing(block, warp, start, _barrier(context, frames, int(frame[layout.FRAME["barrier"]])))
+    waits = bool(held["blocked"] or held["parked"])
+    return Standing(block, warp, run.program.spins.get(rank, start), None, waits)
+
+
+def _frames(run: Run, context: OsThread) -> np.ndarray:
+    """Words of the frames of a context's warps, shape (warps, words), int64."""
+    return context.buffers["frames"].view(np.int64).reshape(run.launch.warps_per_block, -1)
 
 
 # ---- deadlocks
@@ -74,7 +112,7 @@ def _deadlock(run: Run, context: OsThread) -> KernelFault:
 def _standings(run: Run, context: OsThread) -> Iterator[Standing]:
     """Where the unfinished warps of a context's block stand."""
     block, blocks = context.word("block"), run.program.graph.blocks
-    frames = context.buffers["frames"].view(np.int64).reshape(run.launch.warps_per_block, -1)
+    frames = _frames(run, context)
     for warp, frame in enumerate(frames):
         begun = frame[layout.FRAME["resume"]].astype(np.int32) != 0
         if frame[layout.FRAME["status"]] == layout.FINISHED or not begun:

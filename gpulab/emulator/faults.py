@@ -86,6 +86,12 @@ def make_fault(
     )
 
 
+def explained(kind: str, detail: str) -> str:
+    """The standing advice of a kind, with a detail behind its first sentence."""
+    first, _, rest = _ADVICE[kind].partition(". ")
+    return f"{first}: {detail}. {rest}"
+
+
 def kernel_name(program: Program) -> str:
     """The kernel's name as its author wrote it: of a mangled name (``_Z5scalePf``, ``_ZN1a5scaleE…``) the last part."""
     name = program.function.name

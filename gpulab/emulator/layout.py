@@ -56,7 +56,7 @@ CONTEXT_WORDS = ARRIVED + len(BARRIER_WORDS) * BARRIERS
 # that it waits for; then, for the fast one, one i32 for each basic block (waiting lanes); then registers.
 _FRAME = (
     "resume", "status", "barrier", "active", "mode", "mask", "bail", "index", "budget", "arrived", "opened", "threads",
-    "holding", "last_yield", "executed",
+    "holding", "last_yield", "executed", "steady",
     # Masks of the general variant
     "ready", "blocked", "parked", "granted", "awaited", "recheck",
 )  # fmt: skip

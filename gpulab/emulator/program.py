@@ -17,7 +17,7 @@ from gpulab.ptx.cfg import FlowGraph, flow
 from gpulab.ptx.consistency import LOCAL_BYTES, check
 from gpulab.ptx.inline import inline_calls
 from gpulab.ptx.opcodes import Form, form, read_registers
-from gpulab.ptx.spins import find_spins
+from gpulab.ptx.spins import find_spins, find_steady
 from gpulab.ptx.stack import ALLOCA_AREA, FRAME, STACK, STACK_BYTES
 from gpulab.ptx.syntax import (
     Address,
@@ -92,6 +92,8 @@ class Program:
         `printf`, loops that wait for other blocks.
     spins : dict of int to int
         Loops that may wait for other threads (`gpulab.ptx.spins`): rank of the head to the awaited instruction.
+    steady : frozenset of int
+        Heads of those of them that only a change of memory can end.
     """
 
     function: Function
@@ -106,6 +108,7 @@ class Program:
     module: Module
     order_sensitive: bool
     spins: dict[int, int]
+    steady: frozenset[int]
 
     @property
     def local_fixed_bytes(self) -> int:
@@ -243,6 +246,7 @@ def load(module: Module, entry: str) -> Program:
         )
     graph = flow(function, forms)
     spins = find_spins(function, forms, graph)
+    steady = find_steady(function, forms, graph, spins)
     names = {FRAME, *local}
     forms = tuple(_placed(*pair, names) for pair in zip(function.instructions, forms, strict=True))
     return Program(
@@ -261,6 +265,7 @@ def load(module: Module, entry: str) -> Program:
         order_sensitive=any(forms[index].space != "shared" for index in spins.values())
         or _is_order_sensitive(function, forms),
         spins=spins,
+        steady=steady,
     )
 
 

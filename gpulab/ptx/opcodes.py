@@ -131,6 +131,14 @@ class Form:
         """Whether it is an asynchronous copy from global into shared memory: a load and a store in one."""
         return self.opcode == "cp" and self.kind == "load"
 
+    @property
+    def changes_memory(self) -> bool:
+        """Whether it changes memory that other threads may read; `atom` and `red`, which may leave all as it was, apart."""
+        if self.kind == "store":
+            return self.space not in ("local", "call")
+        is_arrival = self.kind == "atomic" and (self.opcode == "mbarrier" or self.operation == "noinc")
+        return self.is_copy or is_arrival
+
 
 def form(instruction: Instruction) -> Form:
     """Look up what an instruction is.

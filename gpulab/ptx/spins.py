@@ -3,18 +3,23 @@
 A warp must not run such a loop for ever while those it waits for have no turn. An ordinary loop needs no such care, so
 the two are told apart: a loop *spins* if whether it is left depends on a value that other threads change, read in the
 loop by an atomic, by a volatile or ordered load, or by a plain load beside a fence; or if nothing leaves it at all.
+
+Such a loop is *steady* if nothing else decides about that which changes in it: no number of tries, no clock, no other lane.
+A lane that went round a steady loop will go round for ever, however it counts or sleeps, as long as memory stays the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
-from gpulab.ptx.cfg import Block, FlowGraph, Loop
+from gpulab.ptx.cfg import Block, FlowGraph, Loop, meets
 from gpulab.ptx.opcodes import Form, read_registers, registers_in, written_registers
-from gpulab.ptx.syntax import Function
+from gpulab.ptx.syntax import Address, Function, Special
 
 _FENCES = ("membar", "fence", "nanosleep")
 _ORDERED = ("volatile", "relaxed", "acquire", "mmio")
+_CLOCKS = ("%clock", "%globaltimer", "%pm")
+_OWN = ("local", "call")
 _PRIVATE = ("local", "call", "param", "const")
 
 
@@ -33,6 +38,15 @@ def find_spins(function: Function, forms: Sequence[Form], graph: FlowGraph) -> d
         if index is not None:
             found[loop.head] = index
     return found
+
+
+def find_steady(function: Function, forms: Sequence[Form], graph: FlowGraph, spins: Container[int]) -> frozenset[int]:
+    """Ranks of the heads of those loops of `find_spins` that nothing but a change of memory can end."""
+    return frozenset(
+        loop.head
+        for loop in graph.loops
+        if loop.head in spins and _Slice(function, forms, graph.blocks, loop).is_steady()
+    )
 
 
 class _Slice:
@@ -56,14 +70,12 @@ class _Slice:
 
     def awaited(self) -> int | None:
         """The first instruction found that reads what other threads write and decides about an exit."""
-        exits = [rank for rank in self.loop.members if self._leaves(rank)]
+        exits = self._exits()
         if not exits:
             return next((i for _, i in self._instructions() if self.forms[i].kind in ("load", "atomic")), self._first())
         if not any(self._reads_others(index) for _, index in self._instructions()):
             return None
-        for rank in sorted(exits):
-            self._add_condition(rank)
-            self._add_control(rank)
+        self._add_exits(exits)
         while self.registers:
             for rank, index in self.writers.get(self.registers.pop(), ()):
                 if self._reads_others(index):
@@ -73,6 +85,56 @@ class _Slice:
                     self._add_stored()
                 self._add_control(rank)
         return None
+
+    def is_steady(self) -> bool:
+        """Whether memory, and what the loop doesn't change, decides about all exits, and about faults, which end it too."""
+        exits = self._exits()
+        if not exits:
+            return False  # it waits for nobody
+        self._add_exits(exits)
+        for rank, index in self._instructions():
+            form, instruction = self.forms[index], self.function.instructions[index]
+            if meets(form) or form.kind == "barrier" or form.opcode == "call":
+                return False
+            if form.access_bytes:
+                self._add(
+                    *(name for each in instruction.operands if isinstance(each, Address) for name in registers_in(each))
+                )
+                self._add(*([instruction.guard.register.name] if instruction.guard else []))
+                self._add_control(rank)
+        while self.registers:
+            name = self.registers.pop()
+            writers = self.writers.get(name, ())
+            if writers and name in self.blocks[self.loop.head].live_in:
+                return False  # it goes from one round into the next
+            for rank, index in writers:
+                if not self._is_repeatable(index):
+                    return False
+                self._add(*read_registers(self.function.instructions[index], self.forms[index]))
+                self._add_control(rank)
+        return True
+
+    def _is_repeatable(self, index: int) -> bool:
+        """Whether an instruction gives the same result again from the same registers and the same memory."""
+        form = self.forms[index]
+        if form.opcode == "activemask":
+            return False
+        operands = self.function.instructions[index].operands
+        if any(isinstance(each, Special) and each.name.startswith(_CLOCKS) for each in operands):
+            return False
+        # Stores into memory of the thread's own don't count as changes.
+        return form.kind != "load" or form.space not in (*_OWN, "generic") or not self._stores_own()
+
+    def _stores_own(self) -> bool:
+        return any(self.forms[i].kind == "store" and self.forms[i].space in _OWN for _, i in self._instructions())
+
+    def _exits(self) -> list[int]:
+        return sorted(rank for rank in self.loop.members if self._leaves(rank))
+
+    def _add_exits(self, exits: Sequence[int]) -> None:
+        for rank in exits:
+            self._add_condition(rank)
+            self._add_control(rank)
 
     def _first(self) -> int:
         return self.blocks[self.loop.head].start

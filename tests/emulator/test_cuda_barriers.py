@@ -9,7 +9,8 @@ import pytest
 from cuda_harness import launch_on_all, program_of
 
 import gpulab
-from gpulab.errors import UnsupportedInstruction
+from gpulab.devices.emulated import EmulatedDevice
+from gpulab.errors import KernelFault, UnsupportedInstruction
 
 FILE = "copy_kernels.cu"
 _random = np.random.default_rng(14)
@@ -39,6 +40,23 @@ def test_warps_that_produce_and_warps_that_consume(capability: tuple[int, int]) 
     program = program_of(FILE, "producer_and_consumers", capability)
     found, _ = launch_on_all(program, [a, np.zeros_like(a), 7], 1, 96)
     assert np.array_equal(found[1].reshape(7, 32), 2 * a.reshape(7, 32)[:, ::-1])
+
+
+@pytest.mark.parametrize("name", ["A100", "H100"])
+def test_a_barrier_for_more_threads_than_arrive_is_a_deadlock(name: str) -> None:
+    """libcu++ waits with a growing pause and looks at the clock meanwhile; nothing of that can end the wait."""
+    source = (
+        '#include <cuda/barrier>\nextern "C" __global__ void wait(int *x) {\n'
+        "    __shared__ cuda::barrier<cuda::thread_scope_block> bar;\n"
+        "    if (threadIdx.x == 0) init(&bar, blockDim.x + 1);\n    __syncthreads();\n"
+        "    bar.arrive_and_wait();\n    x[threadIdx.x] = 1;\n}\n"
+    )
+    device = EmulatedDevice(gpulab.gpu(name), time_limit_s=20)
+    with pytest.raises(KernelFault) as caught:
+        device.launch(gpulab.RawKernel(source, "wait")[1, 64], [np.zeros(64, np.int32)])
+    assert (caught.value.fault.kind, caught.value.fault.line) == ("deadlock", 6)
+    where = "warps 0-1 of block (0, 0, 0) at wait.cu, line 6 (for a phase of a barrier in shared memory)"
+    assert where in str(caught.value)
 
 
 def test_bulk_copies_are_refused_by_name() -> None:

@@ -71,7 +71,7 @@ def test_a_stopped_launch_says_where_the_other_warps_wait(monkeypatch: pytest.Mo
     monkeypatch.setenv("GPULAB_TIME_LIMIT_S", "0.5")
     gpulab.use("A100")
     source = """extern "C" __global__ void k(volatile int* flag, int* out) {
-  if (threadIdx.x < 32) { int n = 0; while (flag[0] == 0) n++; out[0] = n; }
+  if (threadIdx.x < 32) { int n = 0; while (flag[0] == 0 && n < 2000000000) n++; out[0] = n; }
   __syncthreads();
 }"""
     with pytest.raises(

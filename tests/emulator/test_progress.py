@@ -157,6 +157,21 @@ JOIN: st.global.u32 [%rd4], %r2;
     with pytest.raises(KernelFault) as caught:
         result(engine, body)
     assert (caught.value.fault.kind, caught.value.fault.thread) == ("warp-sync", (16, 0, 0))
+    assert "take part in it: lanes 0-15 at PTX line 22 (for other lanes of the warp). The mask" in str(caught.value)
+
+
+def test_lanes_that_have_gone_on_are_missed_where_they_are(engine: str) -> None:
+    """Lanes 16 to 23 jump over the shuffle; the rest exits, which is no fault."""
+    body = """
+    setp.ge.u32 %p1, %r1, 24; @%p1 ret; setp.ge.u32 %p1, %r1, 16; @%p1 bra OVER;
+    shfl.sync.idx.b32 %r2, %r1, 0, 31, -1;
+OVER:
+    st.global.u32 [%rd4], %r2;
+"""
+    with pytest.raises(KernelFault) as caught:
+        result(engine, body, threads=64)
+    assert (caught.value.fault.ptx_line, caught.value.fault.thread) == (21, (0, 0, 0))
+    assert "take part in it: lanes 16-23 at PTX line 23. The mask" in str(caught.value)
 
 
 # ---- warps
@@ -334,6 +349,87 @@ DONE:
     message = str(deadlock(engine, body, threads=128))
     assert "warp 0 of block (0, 0, 0)" in message and "(barrier 0, 32 of 64 threads arrived)" in message
     assert "warps 1-3 of block (0, 0, 0)" in message and "(barrier 1, 96 of 128 threads arrived)" in message
+
+
+def test_lanes_that_wait_for_lanes_at_a_barrier_are_a_deadlock(engine: str) -> None:
+    body = """
+    setp.lt.u32 %p1, %r1, 16; @%p1 bra LOW;
+    barrier.sync 3; bra.uni JOIN;
+LOW: shfl.sync.idx.b32 %r2, %r1, 0, 31, -1;
+JOIN: st.global.u32 [%rd4], %r2;
+"""
+    message = str(deadlock(engine, body, threads=64))
+    assert "at PTX line 21 (barrier 3, 48 of all threads arrived)" in message
+    assert "warp 0 of block (0, 0, 0) at PTX line 22 (for other lanes of the warp)" in message
+    assert "never meet those that wait at a barrier" in message
+
+
+# Each counts its tries, sleeps longer and longer, and looks at the clock.
+BACK_OFF = (
+    "add.u32 %r8, %r8, 1; nanosleep.u32 %r7; shl.b32 %r7, %r7, 1; mov.u64 %rd6, %globaltimer; add.u64 %rd7, %rd7, %rd6;"
+)
+INIT = "mov.u32 %r9, bar; setp.eq.u32 %p1, %r1, 0; @%p1 mbarrier.init.shared.b64 [%r9], {}; bar.sync 0; mov.u32 %r7, 8;"
+BAR = ".shared .align 8 .b64 bar;"
+
+
+def test_a_barrier_in_shared_memory_that_never_opens_is_a_deadlock(engine: str) -> None:
+    body = f"""
+    {INIT.format(65)} mbarrier.arrive.shared.b64 %rd5, [%r9];
+LOOP: mbarrier.try_wait.shared.b64 %p2, [%r9], %rd5; @%p2 bra OUT;
+    {BACK_OFF} bra LOOP;
+OUT: st.global.u32 [%rd4], %r8;
+"""
+    message = str(deadlock(engine, body, threads=64, variables=BAR))
+    assert "warps 0-1 of block (0, 0, 0) at PTX line 21 (for a phase of a barrier in shared memory)" in message
+    assert "look whether fewer arrive" in message
+
+
+@pytest.mark.parametrize("grid", [1, 3])
+def test_a_flag_that_nobody_sets_is_a_deadlock_however_long_one_sleeps(engine: str, grid: int) -> None:
+    body = f"""
+    mov.u32 %r7, 8;
+LOOP: ld.volatile.global.u32 %r2, [flag]; {BACK_OFF} setp.eq.u32 %p2, %r2, 0; @%p2 bra LOOP;
+    st.global.u32 [%rd4], %r8;
+"""
+    assert "(in a loop)" in str(deadlock(engine, body, threads=64, grid=grid))
+
+
+def test_who_tries_often_and_then_goes_on_releases_the_others(engine: str) -> None:
+    """Thread 0 gives up after 300 tries and sets the flag for which all others wait, in another warp and another block too."""
+    body = f"""
+    mov.u32 %r7, 8; setp.eq.u32 %p3, %r29, 0; @%p3 bra TRY;
+LOOP: ld.volatile.global.u32 %r2, [flag]; {BACK_OFF} setp.eq.u32 %p2, %r2, 0; @%p2 bra LOOP; bra.uni OUT;
+TRY: ld.volatile.global.u32 %r2, [lock]; {BACK_OFF} setp.ne.u32 %p2, %r2, 0; @%p2 bra SET; setp.lt.u32 %p2, %r8, 300; @%p2 bra TRY;
+SET: st.volatile.global.u32 [flag], %r8; mov.u32 %r2, %r8;
+OUT: st.global.u32 [%rd4], %r2;
+"""
+    assert result(engine, body, threads=40, grid=2) == [300] * 80
+
+
+@pytest.mark.parametrize(
+    "arrival",
+    [
+        "mbarrier.arrive.shared.b64 _, [%r9];",
+        "cp.async.mbarrier.arrive.noinc.shared.b64 [%r9];",
+    ],
+)
+def test_an_arrival_before_a_wait_is_no_standstill(engine: str, arrival: str) -> None:
+    """All warps wait with back-off, each for the arrival of the one after it; the last one arrives first, without a wait."""
+    body = f"""
+    shr.u32 %r10, %r1, 5; and.b32 %r11, %r1, 31; mov.u32 %r9, bar; mad.lo.u32 %r9, %r10, 16, %r9; mov.u32 %r7, 8;
+    setp.eq.u32 %p1, %r11, 0; @%p1 mbarrier.init.shared.b64 [%r9], 32; bar.sync 0;
+    setp.eq.u32 %p3, %r10, 3; @%p3 bra ARRIVE;
+LOOP: mbarrier.try_wait.parity.shared.b64 %p2, [%r9], 0; @%p2 bra ARRIVE;
+    {BACK_OFF} bra LOOP;
+ARRIVE: setp.eq.u32 %p3, %r10, 0; @%p3 bra OUT;
+    sub.u32 %r9, %r9, 16; {arrival} add.u32 %r9, %r9, 32;
+    mov.u32 %r12, bar; setp.eq.u32 %p3, %r10, 1; @%p3 bra OUT;
+LAST: mbarrier.try_wait.parity.shared.b64 %p2, [%r12], 0; @%p2 bra OUT;
+    {BACK_OFF} bra LAST;
+OUT: st.global.u32 [%rd4], %r10;
+"""
+    found = result(engine, body, threads=128, variables=".shared .align 8 .b8 bar[64];")
+    assert found == [warp for warp in range(4) for _ in range(32)]
 
 
 def test_a_wait_with_a_time_out_ends(engine: str) -> None:

@@ -205,6 +205,8 @@ def _lower_operation(state: State) -> None:
         return
     special = STATEFUL.get(form.opcode)
     if special is not None:
+        if form.changes_memory:
+            state.note_progress(state.b.is_("ne", state.on(), 0))
         special(state)
         return
     function = pure_function(form)

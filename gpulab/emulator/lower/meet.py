@@ -180,5 +180,9 @@ def check_passing(state: State) -> None:
     with b.if_(b.and_(b.is_("ne", awaited, 0), b.is_("ne", general_mask(state, "blocked"), 0))):
         missed = b.call("lanes_passed", "i32", state.context, state.frame, constant("i64", rank), awaited)
         with b.if_(b.is_("ne", missed, 0)):
+            # For the message, which says where they are.
+            active = b.load("i32", state.active)
+            put_at(state, active, rank)
+            set_general_mask(state, "ready", b.or_(general_mask(state, "ready"), active))
             b.br(state.fault_label)
             b.label(b.fresh("dead"))

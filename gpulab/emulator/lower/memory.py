@@ -41,7 +41,6 @@ def store(state: State) -> None:
     sources = list(source.elements) if isinstance(source, Group) else [source]
     access = make_access(state, target, layout.STORE)
     values = words(state.b, state.form.type, [state.value(each, state.form.type or "") for each in sources])
-    state.note_store(access.space, access.on)
     if state.guard is None:
         store_elements(state, access, values)
         return

@@ -175,6 +175,7 @@ def _give_way(state: State, goals: Goals, spins: Goals, tired: Value) -> None:
             b.store(tired, state.active)
             save(state, blocks[target].live_in)
             frame_put(b, state.frame, "resume", constant("i32", yield_resume(state, target)))
+            frame_put(b, state.frame, "steady", constant("i32", int(target in state.program.steady)))
             b.ret(constant("i32", layout.YIELD))
             b.label(b.fresh("dead"))
         state.yields.add(target)
@@ -280,6 +281,8 @@ def _idle(state: State, names: set[str]) -> None:
         set_general_mask(state, "ready", parked)
         set_general_mask(state, "parked", constant("i32", 0))
         frame_put(b, state.frame, "budget", constant("i32", SPIN_BUDGET))
+        others = b.and_(parked, b.not_(lanes_at(state, state.program.steady)))
+        frame_put(b, state.frame, "steady", b.cast("zext", b.is_("eq", others, 0), "i32"))
         _pause(state, names, layout.YIELD)
     with b.if_(b.is_("ne", general_mask(state, "arrived"), 0)):
         _pause(state, names, layout.WAIT)

@@ -139,11 +139,6 @@ class State:
                 now = self.b.or_(self.get("progress"), self.b.resize(happened, "i64"))
             layout.put(self.b, self.context, "progress", now)
 
-    def note_store(self, space: str, on: Value) -> None:
-        """A store may be what a thread waits for, unless it goes to a lane's own memory."""
-        if space not in ("local", "call"):
-            self.note_progress(self.b.is_("ne", on, 0))
-
     def on(self) -> Value:
         """Mask of the lanes that are active and whose guard holds."""
         active = self.b.load("i32", self.active)
@@ -301,8 +296,9 @@ class State:
             return self.constant_get("warps", "i32")
         if name in ("%clock", "%clock64", "%globaltimer", "%clock_hi", "%globaltimer_lo", "%globaltimer_hi"):
             clock = self.get("clock")
-            # Who reads a clock may wait for it.
-            self.note_progress()
+            # Who reads a clock may wait for it: the next state in which the warp yields counts as another one.
+            if self.program.spins:
+                layout.frame_put(self.b, self.frame, "last_yield", constant("i64", 0))
             return self.b.lshr(clock, 32) if name.endswith("_hi") else clock
         if name in ("%nsmid", "%cluster_nctarank") or name.startswith("%cluster_nctaid."):
             return constant("i32", 1)

@@ -6,7 +6,8 @@
 - ``barrier_open(context, number)``: all that wait at a barrier may go on.
 - ``lanes_missed(context, frame, lanes)``: record the fault of blocked lanes that wait for others in vain.
 - ``lanes_passed(context, frame, rank, active)``: lanes that others wait for enter a block; 1 if they are missed now.
-- ``yield_changed(context, frame)``: whether a warp yields in another state than the last time.
+- ``yield_changed(context, frame)``: whether a warp yields in another state than the last time, of that which may end the loops
+  in which its lanes wait.
 """
 
 from __future__ import annotations
@@ -188,6 +189,10 @@ def _define_changed(module: IrModule) -> None:
     b = Builder(module, "yield_changed", "i32", _FRAME)
     context, frame = b.argument("context", "ptr"), b.argument("frame", "ptr")
     last = frame_get(b, frame, "last_yield", "i64")
+    with b.if_(b.is_("ne", frame_get(b, frame, "steady"), 0)):
+        frame_put(b, frame, "last_yield", constant("i64", 0))
+        b.ret(constant("i32", 0))
+        b.label(b.fresh("dead"))
     # What the warp can't know is no part of its state.
     executed = frame_get(b, frame, "executed", "i64")
     for name in ("last_yield", "executed"):

@@ -9,6 +9,7 @@ import numpy as np
 
 from gpulab.emulator.analysis.meeting import is_aligned, is_warp_barrier, mask_position, stuck_kind
 from gpulab.emulator.reference.values import DTYPES, LANES, wrap
+from gpulab.emulator.reference.waiting import missed
 from gpulab.emulator.reference.warp import LANE_NUMBERS, Warp
 from gpulab.ptx.opcodes import Form
 from gpulab.ptx.syntax import Instruction
@@ -101,15 +102,13 @@ def check_passing(warp: Warp, rank: int) -> None:
     """Lanes that others wait for enter a block: a fault if they have passed the place, and cannot come to it any more."""
     program = warp.launch.program
     active = as_mask(warp.active)
-    missed = [
+    waiting = [
         (int(warp.at[lane]), lane)
         for lane in np.flatnonzero(warp.blocked).tolist()
         if warp.wanted[lane] & active and program.passes[warp.at[lane], rank]
     ]
-    if missed:
-        at, lane = min(missed)
-        index = program.graph.blocks[at].start
-        raise warp.fault(stuck_kind(program.forms[index]), index, lane)
+    if waiting:
+        raise missed(warp, min(waiting)[1])
 
 
 def members(warp: Warp, index: int, position: int, on: np.ndarray) -> list[list[int]]:

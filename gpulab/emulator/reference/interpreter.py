@@ -138,6 +138,8 @@ class _Machine:
             # What is copied is there at once: there is nothing to wait for, and an arrival that adds one to what the
             # barrier waits for, and comes at once, changes nothing.
             return
+        # What a thread may wait for; atomics look whether they change anything.
+        self.launch.progress |= form.changes_memory
         if form.mode == "pending_count":
             mbarriers.pending_count(warp, index, on)
         elif form.opcode == "wmma" and form.mode == "mma":

@@ -34,8 +34,6 @@ def store(warp: Warp, tally: Tally, index: int, on: np.ndarray) -> None:
     target, source = instruction.operands[:2]
     places = locate(warp, tally, index, target, on)
     values = [_bytes(warp.read(element, form.roles[1])) for element in _elements(source)]
-    if form.space not in ("local", "call"):
-        warp.launch.progress = True
     for lane, place in places.items():
         place[:] = np.concatenate([value[lane] for value in values])
 

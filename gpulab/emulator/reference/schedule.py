@@ -16,13 +16,11 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from gpulab.emulator.analysis.meeting import stuck_kind
-from gpulab.emulator.deadlock import Standing, deadlock
 from gpulab.emulator.program import SPIN_BUDGET
 from gpulab.emulator.reference.barrier import open_for_all
 from gpulab.emulator.reference.counting import Tally
+from gpulab.emulator.reference.waiting import missed, nothing_moves
 from gpulab.emulator.reference.warp import EXITED, Launch, Status, ThreadBlock, Warp
-from gpulab.errors import KernelFault
 from gpulab.ptx.cfg import Block
 
 
@@ -60,7 +58,7 @@ class Schedule:
             if not flying:
                 return
             if not self._launch.progress:
-                raise _deadlock(flying, sum(1 for _ in waiting))
+                raise nothing_moves(flying, sum(1 for _ in waiting))
 
     def _begin(self, waiting: Iterator[int]) -> ThreadBlock | None:
         number = next(waiting, None)
@@ -91,7 +89,7 @@ class Schedule:
                 if not moved:
                     return False
             elif not open_for_all(block):
-                raise _deadlock([block], 0)
+                raise nothing_moves([block], 0)
 
     # ---- one warp
 
@@ -108,8 +106,8 @@ class Schedule:
                 # Lanes that the blocked ones wait for may have exited.
                 warp.blocked[:] = warp.recheck = False
             elif warp.parked.any():
+                self._launch.progress |= warp.has_changed(warp.parked)
                 warp.parked[:] = False
-                self._launch.progress |= warp.has_changed()
                 return Status.READY
             else:
                 warp.status = _end_of_run(warp)
@@ -121,37 +119,9 @@ def _end_of_run(warp: Warp) -> Status:
     if warp.arrived.any():
         return Status.WAITING
     if warp.blocked.any():
-        raise stuck_lanes(warp)
+        lanes = np.flatnonzero(warp.blocked)
+        raise missed(warp, int(lanes[np.argmin(warp.at[lanes])]))
     return Status.FINISHED
-
-
-def stuck_lanes(warp: Warp) -> KernelFault:
-    """The fault of lanes that wait for others of their warp which never come."""
-    lanes = np.flatnonzero(warp.blocked)
-    rank = int(warp.at[lanes].min())
-    block = warp.launch.program.graph.blocks[rank]
-    kind = stuck_kind(warp.launch.program.forms[block.start])
-    return warp.fault(kind, block.start, int(lanes[warp.at[lanes] == rank][0]))
-
-
-def _deadlock(flying: list[ThreadBlock], not_begun: int) -> KernelFault:
-    """The fault of a launch in which nothing can go on."""
-    launch = flying[0].launch
-    standings = [each for block in flying for warp in block.warps for each in _standings(warp)]
-    return deadlock(launch.program, launch.config, standings, not_begun)
-
-
-def _standings(warp: Warp) -> Iterator[Standing]:
-    """Where the lanes of a warp stand."""
-    program, block = warp.launch.program, warp.block
-    lanes = np.flatnonzero(warp.live)
-    for rank, arrived in sorted({(int(warp.at[lane]), bool(warp.arrived[lane])) for lane in lanes}):
-        start = program.graph.blocks[rank].start
-        if arrived:
-            barrier = block.barriers[warp.barrier]
-            yield Standing(block.number, warp.number, start, (warp.barrier, barrier.threads, barrier.expected))
-        else:
-            yield Standing(block.number, warp.number, program.spins.get(rank, start), None)
 
 
 # ---- moving on

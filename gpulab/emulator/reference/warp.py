@@ -209,14 +209,21 @@ class Warp:
         """Whether all its live lanes wait at a barrier; those that only exit do it when the others go on."""
         return bool(self.arrived.any()) and not (self.live & ~self.arrived).any()
 
-    def has_changed(self) -> bool:
-        """Whether the warp yields in another state than the last time."""
+    def has_changed(self, parked: np.ndarray) -> bool:
+        """Whether the warp yields in another state than the last time, of that which may end a loop of its parked lanes."""
+        if self.launch.program.steady.issuperset(self.at[parked].tolist()):
+            self._last_yield = b""
+            return False
         blocks = self.launch.program.graph.blocks
         names = sorted(set().union(*(blocks[rank].live_in for rank in set(self.at[self.at >= 0].tolist()))))
         parts = [self.at, self.blocked, self.arrived, self.local, *(self.registers[name] for name in names)]
         state = b"".join(part.tobytes() for part in parts)
         changed, self._last_yield = state != self._last_yield, state
         return changed
+
+    def forget_yield(self) -> None:
+        """Take the state in which the warp yields next for another one."""
+        self._last_yield = b""
 
     def fault(self, kind: str, instruction: int, lane: int | None, message: str = "") -> KernelFault:
         """The error for something that a lane, or the warp, did wrong."""
@@ -332,8 +339,8 @@ def _same(value: int) -> np.ndarray:
 
 
 def _time(warp: Warp) -> int:
-    # Who reads a clock may wait for it.
-    warp.launch.progress = True
+    # Who reads a clock may wait for it: the next state counts as another one.
+    warp.forget_yield()
     return warp.block.clock
 
 
