@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from gpulab.ptx.syntax import Location
 
+INTERNAL = "__internal_"
+"""In the names of ptxas's own subroutines."""
+
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
@@ -80,12 +83,23 @@ class Code:
         In order of address; the entry is the first.
     loops : tuple of Loop
         Outer ones before inner ones.
+    slow : frozenset of int
+        Blocks on the slow way of a division or a root, which hardly any operand takes: they call a subroutine of ptxas's.
     alike : tuple of int
-        For each block the number of the first block that surely runs as often as it does: no way leads through one of
-        them but not the other.
+        For each block the number of the first block that surely runs as often as it does: no way but a slow one leads through
+        one of them and not the other.
+    chains : tuple of tuple of int
+        Blocks in a row that nothing but slow ways cuts apart; each block that is not `slow` is in one.
     """
 
     instructions: tuple[Instruction, ...]
     blocks: tuple[Block, ...]
     loops: tuple[Loop, ...]
+    slow: frozenset[int]
     alike: tuple[int, ...]
+    chains: tuple[tuple[int, ...], ...]
+
+    def is_own_call(self, number: int) -> bool:
+        """Whether a block ends in a call of a function of the user's, not of a subroutine of ptxas's."""
+        block = self.blocks[number]
+        return block.calls is not None and INTERNAL not in self.instructions[block.stop - 1].text

@@ -71,8 +71,26 @@ def test_blocks_and_loops() -> None:
 
 
 def test_blocks_that_surely_run_equally_often() -> None:
-    # The call is skipped at times; the first block may be left by an exit, the last runs once while the loop repeats.
-    assert code().alike == (0, 1, 2, 1, 4, 5)
+    # The first block may be left by an exit, the last runs once while the loop repeats. The call is on a slow way.
+    found = code()
+    assert found.slow == {2}
+    assert (found.alike[0], found.alike[1], found.alike[3], found.alike[4]) == (0, 1, 1, 4)
+    assert found.chains == ((0,), (1, 3), (4,), (5,))
+
+
+def test_a_call_of_a_label_is_a_jump_out() -> None:
+    text = """
+.L_x_1:
+        /*0000*/               @P0 CALL.REL.NOINC `(.L_x_2) ;
+        /*0010*/                   BRA `(.L_x_1) ;
+.L_x_2:
+        /*0020*/                   EXIT ;
+"""
+    assert [(block.successors, block.calls) for block in parse(text).blocks] == [
+        ((2, 1), None),
+        ((0,), None),
+        ((), None),
+    ]
 
 
 def test_jump_tables_and_empty_text() -> None:

@@ -22,7 +22,7 @@ _LINE = 0.3
 _STRANGE = 0.5
 _GUARDED = 0.4
 _BACKWARDS = 3.0
-_SKIPPED = 0.25
+_SKIPPED = 0.05
 _DEEPER = 3.0
 _SHALLOWER = 0.3
 
@@ -40,29 +40,38 @@ def match(run: KernelRun, code: Code, ptx: Sequence[Work], sass: Sequence[Work])
     Returns
     -------
     numpy.ndarray
-        Shape (SASS blocks,), int64; -1 for blocks of subroutines, which no PTX block has.
+        Shape (SASS blocks,), int64; -1 for blocks of ptxas's own subroutines, which PTX does not have.
     """
     order = sorted(run.program.graph.blocks, key=lambda block: block.start)
     there = [_amounts(ptx[block.start : block.stop], None) for block in order]
     guarded = [bool(instruction.guard) for instruction in code.instructions]
-    here = [_amounts(sass[b.start : b.stop], guarded[b.start : b.stop]) for b in code.blocks]
-    scores = _scores(here, there) - _depth_costs(run, code, [block.rank for block in order])
-    main = sorted(main_blocks(code))
+    main = main_blocks(code)
+    chains = [chain for chain in code.chains if chain[0] in main]
+    indices = [[at for n in chain for at in range(code.blocks[n].start, code.blocks[n].stop)] for chain in chains]
+    here = [_amounts([sass[at] for at in own], [guarded[at] for at in own]) for own in indices]
+    scores = _scores(here, there) - _depth_costs(run, code, chains, [block.rank for block in order])
     weights = np.array([sum(WEIGHTS.get(kind, 0.0) for kind, _ in amounts) for amounts in there])
+    path = _best_path(scores, weights * _SKIPPED)
     found = np.full(len(code.blocks), -1)
-    found[main] = np.array([block.rank for block in order])[_best_path(scores[main], weights * _SKIPPED)]
+    for chain, column in zip(chains, path, strict=True):
+        found[list(chain)] = order[column].rank
+    for number in sorted(code.slow & main):
+        found[number] = found[number - 1]
     return found
 
 
 def main_blocks(code: Code) -> set[int]:
-    """The blocks of the kernel itself, without those of subroutines that it calls."""
+    """The blocks of the kernel and of the user's functions, without ptxas's own subroutines for divisions and the like."""
     found: set[int] = set()
     waiting = [0] if code.blocks else []
     while waiting:
         number = waiting.pop()
         if number not in found:
             found.add(number)
-            waiting += code.blocks[number].successors
+            block = code.blocks[number]
+            waiting += block.successors
+            if block.calls is not None and code.is_own_call(number):
+                waiting.append(block.calls)
     return found
 
 
@@ -106,11 +115,11 @@ def _likeness(ratio: float) -> float:
     return max(0.2, (1.0 if whole else 0.6) - 0.08 * float(np.log2(ratio)))
 
 
-def _depth_costs(run: KernelRun, code: Code, ranks: Sequence[int]) -> np.ndarray:
+def _depth_costs(run: KernelRun, code: Code, chains: Sequence[tuple[int, ...]], ranks: Sequence[int]) -> np.ndarray:
     """SASS has no loop where PTX has none, but an unrolled loop or its remainder may stand outside of loops."""
     loops = getattr(run.program.graph, "loops", ())
     ptx = np.array([sum(rank in loop.members for loop in loops) for rank in ranks])
-    sass = np.array([sum(number in loop.members for loop in code.loops) for number in range(len(code.blocks))])
+    sass = np.array([sum(chain[0] in loop.members for loop in code.loops) for chain in chains])
     deeper = sass[:, None] - ptx[None, :]
     return np.where(deeper > 0, deeper * _DEEPER, -deeper * _SHALLOWER)
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from gpulab.models.assembled.matching import main_blocks
+from gpulab.models.assembled.subroutines import blocks_before, with_functions, with_subroutines
 from gpulab.models.assembled.work import COUNTED, Chain, Work
 from gpulab.models.run import KernelRun
 from gpulab.ptx.syntax import Immediate
@@ -22,7 +23,6 @@ from gpulab.sass.syntax import Code
 
 Amounts = dict[tuple[str, Chain], float]
 _HEXADECIMAL = re.compile(r"-?0x[0-9a-f]+")
-_RARE = "__internal_"
 _MAJORITY = 0.6
 
 
@@ -55,6 +55,7 @@ class Executions:
         self._loops = getattr(run.program.graph, "loops", ())
         work = run.counters.warp_instructions
         self._counts = np.array([float(work[block.start : block.stop].max()) for block in self._blocks])
+        self._origins = self._origin_of_loops()
         self._work: dict[int, tuple[list[int], Amounts]] = {}
         self._inner = [self._innermost(rank) for rank in range(len(self._blocks))]
 
@@ -66,8 +67,8 @@ class Executions:
             for block, (passes, factor) in self._factors(number).items():
                 found[block] = (found[block] if passes is None else passes) * factor
         found = self._flowing(self._evened(found), sorted(main))
-        found[self._rarely_called(main)] = 0.0
-        return self._with_subroutines(found, main)
+        found[list(self._code.slow)] = 0.0
+        return with_subroutines(self._code, with_functions(self._code, found, main), main)
 
     def _evened(self, found: np.ndarray) -> np.ndarray:
         """The same count for blocks that surely run equally often: the largest, as what is conditional ran less."""
@@ -79,7 +80,7 @@ class Executions:
     def _flowing(self, found: np.ndarray, main: Sequence[int]) -> np.ndarray:
         """Blocks without work of their own run no more often than the blocks before them, nor than those behind them."""
         blocks = self._code.blocks
-        before = _before(self._code, main)
+        before = blocks_before(self._code, main)
         idle = [number for number in main if not any(
             self._sass[at].kind in COUNTED for at in range(blocks[number].start, blocks[number].stop))]  # fmt: skip
         for number in idle:
@@ -156,17 +157,28 @@ class Executions:
 
     def _sass_loops(self, number: int) -> dict[int, int]:
         """The SASS loop that is a part of this PTX loop, for each block in one."""
-        members = self._loops[number].members
-        is_inner = any(members < loop.members for loop in self._loops)
-        fitting = {index for index, loop in enumerate(self._code.loops) if self._fits(loop.members, members)}
         home: dict[int, int] = {}
-        for index in sorted(fitting):
-            inside = [other for other in fitting if self._code.loops[other].parent == index]
-            # Of two nested loops the outer one is that of the loop around this one, if there is such a loop.
-            if not (is_inner and inside):
+        for index, mine in enumerate(self._origins):
+            if mine == number:
                 for block in self._code.loops[index].members:
                     home.setdefault(block, index)
         return home
+
+    def _origin_of_loops(self) -> list[int | None]:
+        """For each SASS loop the PTX loop that it stems from: the smallest that has all of its work."""
+        sizes = sorted(range(len(self._loops)), key=lambda number: len(self._loops[number].members))
+        found = []
+        for loop in self._code.loops:
+            fitting = (number for number in sizes if self._fits(loop.members, self._loops[number].members))
+            found.append(next(fitting, None))
+        for index in range(len(found) - 1, -1, -1):
+            inside = [found[n] for n, loop in enumerate(self._code.loops) if loop.parent == index]
+            # Of two nested loops the outer one is that of the loop around this one, if there is such a loop.
+            if found[index] is not None and found[index] in inside:
+                members = self._loops[found[index]].members
+                around = (number for number in sizes if members < self._loops[number].members)
+                found[index] = next(around, found[index])
+        return found
 
     def _fits(self, blocks: frozenset[int], members: frozenset[int]) -> bool:
         """Whether most of a SASS loop, and all of its work, stems from these PTX blocks."""
@@ -215,52 +227,12 @@ class Executions:
                     found.append(int(operands[2].value))
         return found
 
-    # ---- subroutines
-
-    def _rarely_called(self, main: set[int]) -> list[int]:
-        """Blocks on the slow way of a division or a root, which hardly any operand takes."""
-        before = _before(self._code, main)
-        found = []
-        for number in main:
-            block = self._code.blocks[number]
-            last = self._code.instructions[block.stop - 1]
-            origins = before[number]
-            is_choice = len(origins) == 1 and len(self._code.blocks[origins[0]].successors) > 1
-            if block.calls is not None and _RARE in last.text and is_choice:
-                found.append(number)
-                # Behind the call, until the ways meet again.
-                found += [after for after in block.successors if before[after] == [number]]
-        return found
-
-    def _with_subroutines(self, found: np.ndarray, main: set[int]) -> np.ndarray:
-        """Every block of a subroutine is taken to run once for each call."""
-        for number in sorted(main):
-            calls = self._code.blocks[number].calls
-            reached: set[int] = set()
-            waiting = [calls] if calls is not None and found[number] else []
-            while waiting:
-                at = waiting.pop()
-                if at not in reached and at not in main:
-                    reached.add(at)
-                    waiting += self._code.blocks[at].successors
-            found[sorted(reached)] += found[number]
-        return found
-
 
 def _amounts(works: Sequence[Work]) -> Amounts:
     found: Amounts = defaultdict(float)
     for work in works:
         if work.kind:
             found[work.kind, work.place] += work.amount
-    return found
-
-
-def _before(code: Code, main: Iterable[int]) -> dict[int, list[int]]:
-    """The blocks from which one comes to each block."""
-    found: dict[int, list[int]] = defaultdict(list)
-    for number in main:
-        for target in code.blocks[number].successors:
-            found[target].append(number)
     return found
 
 
