@@ -18,11 +18,13 @@ from gpulab.devices import checked, cooperative, limits
 from gpulab.devices.array import DeviceArray
 from gpulab.devices.checked import CheckRecord, Prepared
 from gpulab.devices.protocol import Bound, Buffer, Device, Kernel, LaunchRecord
+from gpulab.devices.tracing import tracing_of
 from gpulab.emulator import Allocation, Memory, Program, RunOptions, execute, place_variables, stored
 from gpulab.emulator.sampling import Sample, choose, execute_sample
 from gpulab.errors import ArgumentError, DeviceError, KernelFault, LaunchError, TimeLimitError
 from gpulab.gpus import Gpu
 from gpulab.launch import LaunchConfig
+from gpulab.models.access import LINE_BYTES
 from gpulab.toolchain import abi
 from gpulab.toolchain.argument_types import ArrayFacts
 from gpulab.toolchain.records import PtxText
@@ -60,8 +62,7 @@ class EmulatedDevice(Device):
 
     def _launch(self, bound: Bound, args: Sequence[Any], count: bool, sample_blocks: int | None) -> LaunchRecord:
         sample = _sample(bound.config, sample_blocks)
-        with self._prepared(bound, args) as (ptx, launch, options):
-            options = dataclasses.replace(options, count=count)
+        with self._prepared(bound, args, count=count, sample=sample) as (ptx, launch, options):
             cooperative.check_sample(ptx, options, sample is not None)
             with _named(ptx), cooperative.explained(bound.kernel, launch[0], options.workspace != 0):
                 counters, incomplete = (
@@ -76,7 +77,13 @@ class EmulatedDevice(Device):
 
     @contextlib.contextmanager
     def _prepared(
-        self, bound: Bound, args: Sequence[Any], watched: bool = False
+        self,
+        bound: Bound,
+        args: Sequence[Any],
+        *,
+        count: bool = False,
+        sample: Sample | None = None,
+        watched: bool = False,
     ) -> Iterator[tuple[PtxText, Prepared, RunOptions]]:
         """The kernel compiled and its arguments bound: what an engine takes."""
         kernel, config = bound.kernel, bound.config
@@ -94,7 +101,13 @@ class EmulatedDevice(Device):
                     f"make {len(parameters)}. Check the parameter list."
                 )
             workspace = binding.add(cooperative.workspace(), "the grid's workspace") if together else 0
-            options = RunOptions(time_limit_s=self.time_limit_s, resident_blocks=in_flight, workspace=workspace)
+            options = RunOptions(
+                count=count,
+                time_limit_s=self.time_limit_s,
+                resident_blocks=in_flight,
+                workspace=workspace,
+                tracing=tracing_of(self.gpu, config, program, binding.lines, sample) if count else None,
+            )
             yield ptx, (program, config, parameters, self.memory, symbols), options
 
     def check(self, bound: Bound, args: Sequence[Any]) -> CheckRecord:
@@ -220,6 +233,12 @@ class _Binding:
         self._memory = memory
         self._checked = checked
         self._adopted: dict[tuple[int, int, bool], Allocation] = {}
+        self._sizes: dict[int, int] = {}
+
+    @property
+    def lines(self) -> int:
+        """Lines of all arrays."""
+        return sum(-(-size // LINE_BYTES) for size in self._sizes.values())
 
     def __enter__(self) -> _Binding:
         self._memory.keeps_freed = self._checked
@@ -235,6 +254,7 @@ class _Binding:
         if not isinstance(array, np.ndarray):
             if isinstance(getattr(array, "buffer", None), EmulatedBuffer):
                 array.buffer.introduce(array, name, self._checked)
+                self._sizes[array.buffer.address] = array.buffer.nbytes
                 return int(array.address)
             raise ArgumentError(
                 f"Parameter '{name}' is an array in the memory of a real GPU ({type(array).__name__}), but the kernel "
@@ -255,6 +275,7 @@ class _Binding:
         if key not in self._adopted or array.nbytes == 0:
             allocation = self._memory.adopt(array, name)
             allocation.dtype, allocation.shape = dtype, shape
+            self._sizes[allocation.address] = allocation.size
             self._adopted[key if array.nbytes else (id(allocation), 0, False)] = allocation
             return allocation
         return self._adopted[key]

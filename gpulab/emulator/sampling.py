@@ -23,6 +23,7 @@ from gpulab.emulator.analysis.touched import Touched
 from gpulab.emulator.memory import Memory
 from gpulab.emulator.program import Program, RunOptions
 from gpulab.launch import LaunchConfig
+from gpulab.trace import Trace, joined
 
 STRETCHES = 3
 # Above this exponent the number of different sectors grows in proportion: the rest is the grid's ragged end.
@@ -50,6 +51,11 @@ class Sample:
     def blocks(self) -> int:
         """How many blocks run."""
         return sum(map(len, self.stretches))
+
+    @property
+    def middle(self) -> np.ndarray:
+        """The stretch in the middle of the grid, which is the one that is traced."""
+        return self.stretches[1 if len(self.stretches) >= STRETCHES else 0]
 
 
 def classes(launch: LaunchConfig, numbers: np.ndarray) -> np.ndarray:
@@ -136,7 +142,7 @@ def execute_sample(
     Parameters
     ----------
     program, launch, parameters, memory, symbols, options
-        As for `gpulab.emulator.execute`; `options.blocks` is not used.
+        As for `gpulab.emulator.execute`; `options.blocks` is not used. Only the stretch in the middle is traced.
     sample : Sample
         From `choose`.
 
@@ -149,6 +155,7 @@ def execute_sample(
     """
     allocations = dict(memory.allocations)  # the same for both, whatever is released meanwhile
     stretch_touched, touched, distinct = Touched(allocations), Touched(allocations), []
+    traces: list[Trace] = []
     ran = {kind: Counters.zeros(len(program.forms)) for kind in sample.weights}
     end = time.monotonic() + options.time_limit_s
     for stretch in sample.stretches:
@@ -157,13 +164,19 @@ def execute_sample(
         for kind in np.unique(kinds).tolist():
             left = max(end - time.monotonic(), 1e-3)
             part = replace(options, blocks=stretch[kinds == kind], touched=stretch_touched, time_limit_s=left)
-            _add(ran[kind], execute(program, launch, parameters, memory, symbols, part))
+            if stretch is not sample.middle:
+                part = replace(part, tracing=None)
+            counted = execute(program, launch, parameters, memory, symbols, part)
+            _add(ran[kind], counted)
+            if counted.trace is not None:
+                traces.append(counted.trace)
         touched.add(stretch_touched)
         distinct.append((stretch_touched.counts(), touched.counts()))
     total = Counters.zeros(len(program.forms))
     for kind, weight in sample.weights.items():
         _add(total, ran[kind], weight)
     total.blocks, total.sampled_blocks = launch.blocks, sample.blocks
+    total.trace = joined(traces) if traces else None
     total.warps, total.threads = launch.blocks * launch.warps_per_block, launch.blocks * launch.threads_per_block
     stands_for = [
         np.mean([sample.weights[kind] for kind in classes(launch, each).tolist()]) for each in sample.stretches
