@@ -66,7 +66,7 @@ def caches(run: KernelRun, gpu: Gpu, occupancy: Occupancy) -> Caches:
         return Caches(size, np.ones(instructions), None, None)
     cached = cached_loads(run)
     loads = _kept(trace, ("l1", slots), lambda: loads_on_sms(trace.near, cached, slots))
-    shares = np.where(cached, miss_shares(loads, instructions, size), 1.0)
+    shares = np.where(cached, miss_shares(loads, size), 1.0)
     resident = gpu.sm_count * slots
     duration = float(run.counters.warp_instructions.sum() / max(1, run.counters.warps))
     done = _kept(trace, ("l2", resident), lambda: accesses_in_waves(trace.far, resident, duration))
@@ -75,7 +75,7 @@ def caches(run: KernelRun, gpu: Gpu, occupancy: Occupancy) -> Caches:
         writes = tuple(done.writes(size * gpu.l2_bytes) for size in SIZES)
     else:
         reads, writes = sampled(run.counters, trace, done, gpu.l2_bytes, resident)
-    return Caches(size, shares, reads if done.different_loaded else None, writes if done.different_stored else None)
+    return Caches(size, shares, reads if done.loaded else None, writes if done.stored else None)
 
 
 def sampled(
@@ -88,8 +88,8 @@ def sampled(
     """
     traced, grid = len(trace.far.blocks), counters.blocks  # type: ignore[arg-type]
     wave, part = min(grid, resident), min(1.0, traced / resident)
-    loaded = _in_a_wave(done.different_loaded / done.rate, counters.distinct_sectors_read, traced, wave, grid)
-    stored = _in_a_wave(done.different_stored / done.rate, counters.distinct_sectors_written, traced, wave, grid)
+    loaded = _in_a_wave(done.loaded / done.rate, counters.distinct_sectors_read, traced, wave, grid)
+    stored = _in_a_wave(done.stored / done.rate, counters.distinct_sectors_written, traced, wave, grid)
     found = []
     for size in SIZES:
         kept = min(1.0, size * l2_bytes / max(1.0, (loaded + stored) * SECTOR_BYTES))

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpulab.models.residency import clocks_on_sms
-from gpulab.models.reuse import Uses
+from gpulab.models.reuse import SECTORS_OF, SectorUses, Uses
 from gpulab.models.run import KernelRun
 from gpulab.models.tally import FormLike
 from gpulab.trace import Stream
 
 LINE_BYTES = 128
-_SECTORS_OF = np.array([mask.bit_count() for mask in range(256)])
 
 
 @dataclass(frozen=True)
@@ -27,28 +26,25 @@ class SmLoads:
 
     Attributes
     ----------
-    uses : Uses
-        One for each event.
-    instructions, counts : numpy.ndarray
-        The instruction of each event, and how many accesses it stands for.
+    asked : numpy.ndarray
+        Sectors that each instruction asked for, in the sample, float64.
+    uses : SectorUses
+        Each time that one was asked for; of several requests in one event only the first can miss.
+    instructions : numpy.ndarray
+        The instruction of each of these uses.
     rate : float
         Share of the lines that are in it.
     """
 
-    uses: Uses
+    asked: np.ndarray
+    uses: SectorUses
     instructions: np.ndarray
-    counts: np.ndarray
     rate: float
 
-    def sectors(self, size: int) -> np.ndarray:
-        """Sectors looked up by each of so many instructions, in the sample, float64."""
-        found = _SECTORS_OF[self.uses.sectors] * self.counts.astype(float)
-        return np.bincount(self.instructions, found, size)
-
-    def misses(self, size: int, l1_bytes: float) -> np.ndarray:
-        """Those of them that an L1 of this size has not, float64."""
-        missing = self.uses.first_in_stay(l1_bytes / LINE_BYTES * self.rate).sum(axis=1)
-        return np.bincount(self.instructions, missing, size)
+    def missed(self, l1_bytes: float) -> np.ndarray:
+        """Sectors that an L1 of this size has not, float64, one for each instruction."""
+        missing = self.uses.missing(l1_bytes / LINE_BYTES * self.rate)
+        return np.bincount(self.instructions[missing], minlength=len(self.asked)).astype(float)
 
 
 def loads_on_sms(stream: Stream, cached: np.ndarray, blocks_per_sm: int) -> SmLoads:
@@ -69,8 +65,9 @@ def loads_on_sms(stream: Stream, cached: np.ndarray, blocks_per_sm: int) -> SmLo
     kept = kept[np.lexsort((clocks[kept], sms[kept]))]
     events, sms = events[kept], sms[kept]
     # Two SMs have nothing in common, so one that follows the other is a walk over other lines.
-    lines = events["line"].astype(np.int64) * 2 + sms
-    return SmLoads(Uses(lines, events["sectors"]), events["instruction"], events["count"], stream.rate)
+    uses = Uses(events["line"].astype(np.int64) * 2 + sms, events["sectors"]).of_sectors()
+    asked = np.bincount(events["instruction"], SECTORS_OF[events["sectors"]] * events["count"], len(cached))
+    return SmLoads(asked, uses, events["instruction"][uses.events], stream.rate)
 
 
 def _sms(stream: Stream, blocks: np.ndarray) -> np.ndarray:
@@ -93,13 +90,13 @@ def _passes_l1(form: FormLike) -> bool:
     return form.cache in ("cg", "cv") or strong
 
 
-def miss_shares(loads: SmLoads, size: int, l1_bytes: float) -> np.ndarray:
+def miss_shares(loads: SmLoads, l1_bytes: float) -> np.ndarray:
     """Share of each instruction's load sectors that miss in L1, float64.
 
     An instruction that is not in the sample of all lines was not executed by these blocks: it gets the mean (1 if there is
     none). If only some lines are sampled, it goes to few lines again and again, and they are in L1.
     """
-    looked_up, missed = loads.sectors(size), loads.misses(size, l1_bytes)
-    mean = missed.sum() / looked_up.sum() if looked_up.any() else 1.0
-    unknown = 0.0 if loads.rate < 1 and looked_up.any() else mean
-    return np.divide(missed, looked_up, out=np.full(size, unknown), where=looked_up > 0)
+    asked, missed = loads.asked, loads.missed(l1_bytes)
+    mean = missed.sum() / asked.sum() if asked.any() else 1.0
+    unknown = 0.0 if loads.rate < 1 and asked.any() else mean
+    return np.divide(missed, asked, out=np.full(len(asked), unknown), where=asked > 0)

@@ -8,7 +8,6 @@ sector that is stored to, and writes back what was stored when the line goes, or
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -25,38 +24,31 @@ class GpuAccesses:
 
     Attributes
     ----------
-    uses : Uses
-        One for each event.
-    loads, stores : numpy.ndarray
-        Whether an event asked for what is there, and whether it changed it (bool); an atomic does both.
+    fetches : numpy.ndarray
+        Each time that a load or an atomic asks for a sector, the largest distance since the sector was last used, float64: a
+        smaller L2 has to fetch it.
+    stays : numpy.ndarray
+        Each time that a sector is stored to, the largest distance since it was last stored to: a smaller L2 has written it
+        back since.
+    loaded, stored : int
+        Different sectors that are loaded, and stored to; an atomic does both.
     rate : float
         Share of the lines that are in it.
     """
 
-    uses: Uses
-    loads: np.ndarray
-    stores: np.ndarray
+    fetches: np.ndarray
+    stays: np.ndarray
+    loaded: int
+    stored: int
     rate: float
-
-    @cached_property
-    def different_loaded(self) -> int:
-        """Different sectors of the sample that are loaded."""
-        return int(self.uses.first_in_stay(np.inf, self.loads).sum())
-
-    @cached_property
-    def different_stored(self) -> int:
-        """Different sectors of the sample that are stored to."""
-        return int(self.uses.first_in_stay(np.inf, self.stores).sum())
 
     def reads(self, l2_bytes: float) -> float:
         """Sectors read from DRAM for each different sector that is loaded."""
-        first = self.uses.first_in_stay(self._lines(l2_bytes))
-        return float(first[self.loads].sum() / max(1, self.different_loaded))
+        return int(np.count_nonzero(self.fetches >= self._lines(l2_bytes))) / max(1, self.loaded)
 
     def writes(self, l2_bytes: float) -> float:
         """Sectors written to DRAM for each different sector that is stored to."""
-        first = self.uses.first_in_stay(self._lines(l2_bytes), self.stores)
-        return float(first.sum() / max(1, self.different_stored))
+        return int(np.count_nonzero(self.stays >= self._lines(l2_bytes))) / max(1, self.stored)
 
     def _lines(self, l2_bytes: float) -> float:
         return l2_bytes / LINE_BYTES * self.rate
@@ -78,5 +70,12 @@ def accesses_in_waves(stream: Stream, resident: int, duration: float) -> GpuAcce
     turns = events["block"] if stream.blocks is None else np.searchsorted(stream.blocks, events["block"])
     order = np.argsort(clocks_in_waves(turns, events["time"], resident, duration), kind="stable")
     events = events[order]
-    kinds = events["kind"]
-    return GpuAccesses(Uses(events["line"], events["sectors"]), kinds != STORE, kinds != LOAD, stream.rate)
+    uses, kinds = Uses(events["line"], events["sectors"]), events["kind"]
+    loads, stores, every = kinds != STORE, kinds != LOAD, uses.of_sectors()
+    return GpuAccesses(
+        fetches=every.distances[loads[every.events]],
+        stays=uses.of_sectors(stores).distances,
+        loaded=uses.different(loads),
+        stored=uses.different(stores),
+        rate=stream.rate,
+    )

@@ -12,27 +12,30 @@ from functools import cached_property
 
 import numpy as np
 
-FIRST_USE = np.iinfo(np.int64).max
-"""Distance of the first use of a line: no cache has it."""
-
 SECTORS_PER_LINE = 4
+SECTORS_OF = np.array([mask.bit_count() for mask in range(1 << SECTORS_PER_LINE)])
+"""How many sectors a mask has."""
 
 
-def distances(lines: np.ndarray) -> np.ndarray:
-    """Distance of each use, int64.
+def distances(lines: np.ndarray, by_line: np.ndarray | None = None) -> np.ndarray:
+    """Distance of each use, float64; infinite for the first use of a line, which no cache has.
 
     Parameters
     ----------
     lines : numpy.ndarray
         What was used, in order; any integers.
+    by_line : numpy.ndarray, optional
+        What sorts them, in order for equal lines, if it is at hand.
 
     Examples
     --------
-    >>> distances(np.array([7, 8, 8, 9, 7])).tolist()[2:]
-    [0, 9223372036854775807, 2]
+    >>> distances(np.array([7, 8, 8, 9, 7])).tolist()
+    [inf, inf, 0.0, inf, 2.0]
     """
-    found = np.full(len(lines), FIRST_USE, np.int64)
-    last = last_uses(lines)
+    order = np.argsort(lines, kind="stable") if by_line is None else by_line
+    same = lines[order[1:]] == lines[order[:-1]]
+    last = np.full(len(lines), -1)
+    last[order[1:][same]] = order[:-1][same]
     again = np.flatnonzero(last >= 0)
     before = last[again]
     # Since a line's last use at p, as many others were used as have a last use (or none) before p, among the uses up to
@@ -41,16 +44,8 @@ def distances(lines: np.ndarray) -> np.ndarray:
     is_last[before] = True
     rank = (np.cumsum(is_last) - 1)[before]
     first_uses = again - np.arange(len(again))
+    found = np.full(len(lines), np.inf)
     found[again] = first_uses + earlier_and_smaller(rank) - (before + 1)
-    return found
-
-
-def last_uses(lines: np.ndarray) -> np.ndarray:
-    """Index of the last use of the same line before each use, int64; -1 for the first."""
-    order = np.argsort(lines, kind="stable")
-    same = lines[order[1:]] == lines[order[:-1]]
-    found = np.full(len(lines), -1, np.int64)
-    found[order[1:][same]] = order[:-1][same]
     return found
 
 
@@ -81,13 +76,33 @@ def _moved(values: np.ndarray, goals: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
+class SectorUses:
+    """The uses of single sectors, line by line.
+
+    Attributes
+    ----------
+    events : numpy.ndarray
+        Which use of a line each one is part of.
+    distances : numpy.ndarray
+        The largest distance of a use of the line since the last use of this sector, float64; infinite for the first use.
+    """
+
+    events: np.ndarray
+    distances: np.ndarray
+
+    def missing(self, capacity: float) -> np.ndarray:
+        """For each whether a cache of so many lines has it not, bool: the line was thrown out since, or never there."""
+        return self.distances >= capacity
+
+
+@dataclass(frozen=True)
 class Uses:
-    """The uses of lines in order, ready to be asked what a cache of some size would have.
+    """The uses of lines in order.
 
     Attributes
     ----------
     lines : numpy.ndarray
-        What was used, in order.
+        What was used.
     sectors : numpy.ndarray
         For each use which of the line's four sectors: a mask, uint8.
     """
@@ -95,38 +110,38 @@ class Uses:
     lines: np.ndarray
     sectors: np.ndarray
 
-    @cached_property
-    def distances(self) -> np.ndarray:
-        """Distance of each use, int64."""
-        return distances(self.lines)
+    def of_sectors(self, among: np.ndarray | None = None) -> SectorUses:
+        """The uses of its sectors.
+
+        Parameters
+        ----------
+        among : numpy.ndarray, optional
+            Only these uses (bool) use a sector; all others use the line alone, which keeps it in the cache.
+        """
+        masks = (self.sectors if among is None else np.where(among, self.sectors, 0))[self._by_line]
+        events, far = [], []
+        for sector in range(SECTORS_PER_LINE):
+            used = np.flatnonzero(masks >> sector & 1)
+            if len(used):
+                # A segment ends with each use of the sector. That of a line's first has the first use of the line in it.
+                begins = np.concatenate(([0], used[:-1] + 1))
+                far.append(np.maximum.reduceat(self._distances[: used[-1] + 1], begins))
+                events.append(self._by_line[used])
+        return SectorUses(np.concatenate([np.zeros(0, np.int64), *events]), np.concatenate([np.zeros(0), *far]))
+
+    def different(self, among: np.ndarray) -> int:
+        """How many different sectors these uses (bool) have."""
+        lines = self.lines[self._by_line]
+        if not len(lines):
+            return 0
+        begins = np.flatnonzero(np.concatenate(([True], lines[1:] != lines[:-1])))
+        masks = np.where(among, self.sectors, 0)[self._by_line]
+        return int(SECTORS_OF[np.bitwise_or.reduceat(masks, begins)].sum())
 
     @cached_property
     def _by_line(self) -> np.ndarray:
         return np.argsort(self.lines, kind="stable")
 
-    def stays(self, capacity: float) -> np.ndarray:
-        """For each use, in order, the number of the stay of its line in a cache of so many lines, int64.
-
-        From one stay to the next the line was thrown out. Numbers are not shared by lines, and grow with time for each line.
-        """
-        begins = ((self.distances >= capacity) | (self.distances == FIRST_USE))[self._by_line]
-        return _moved(np.cumsum(begins) - 1, self._by_line)
-
-    def first_in_stay(self, capacity: float, among: np.ndarray | None = None) -> np.ndarray:
-        """For each use and sector, whether it is the sector's first in the stay of its line: (n, 4), bool.
-
-        Parameters
-        ----------
-        capacity : float
-            Lines that the cache holds.
-        among : numpy.ndarray, optional
-            Only these uses (bool) count; all others are no uses of a sector, but still use the line.
-        """
-        masks = self.sectors if among is None else np.where(among, self.sectors, 0)
-        stays = self.stays(capacity)
-        found = np.zeros((len(self.lines), SECTORS_PER_LINE), bool)
-        for sector in range(SECTORS_PER_LINE):
-            used = self._by_line[masks[self._by_line] >> sector & 1 == 1]
-            stay = stays[used]
-            found[used, sector] = np.diff(stay, prepend=-1) != 0
-        return found
+    @cached_property
+    def _distances(self) -> np.ndarray:
+        return distances(self.lines, self._by_line)[self._by_line]

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 
 import numpy as np
 import pytest
 
-from gpulab.models.reuse import FIRST_USE, Uses, distances, earlier_and_smaller
+from gpulab.models.reuse import Uses, distances, earlier_and_smaller
 
 
-def by_a_stack(lines: list[int]) -> list[int]:
+def by_a_stack(lines: list[int]) -> list[float]:
     """Most recent first: the place of a line in the stack is its distance."""
     stack, found = [], []
     for line in lines:
-        found.append(stack.index(line) if line in stack else FIRST_USE)
+        found.append(stack.index(line) if line in stack else math.inf)
         if line in stack:
             stack.remove(line)
         stack.insert(0, line)
@@ -30,7 +31,7 @@ def test_distances_are_places_in_a_stack(count: int, kinds: int) -> None:
 
 def test_distances_by_hand() -> None:
     a, b, c = 5, 6, 7
-    assert distances(np.array([a, b, b, c, a, c, b])).tolist() == [FIRST_USE, FIRST_USE, 0, FIRST_USE, 2, 1, 2]
+    assert distances(np.array([a, b, b, c, a, c, b])).tolist() == [math.inf, math.inf, 0, math.inf, 2, 1, 2]
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 5, 64, 65, 333])
@@ -53,25 +54,38 @@ def played(lines: list[int], masks: list[int], capacity: int) -> list[int]:
     return found
 
 
+def misses(uses: Uses, capacity: float, among: np.ndarray | None = None) -> list[int]:
+    """For each use how many of its sectors a cache of so many lines had not."""
+    found = uses.of_sectors(among)
+    return np.bincount(found.events[found.missing(capacity)], minlength=len(uses.lines)).tolist()
+
+
 @pytest.mark.parametrize("capacity", [1, 2, 7, 30, 100])
 def test_a_cache_of_any_size_follows_from_distances(capacity: int) -> None:
     rng = np.random.default_rng(3)
     lines, masks = rng.integers(0, 40, 2000), rng.integers(1, 16, 2000).astype(np.uint8)
-    first = Uses(lines, masks).first_in_stay(capacity)
-    assert (first @ [1, 2, 4, 8]).tolist() == played(lines.tolist(), masks.tolist(), capacity)
+    expected = [mask.bit_count() for mask in played(lines.tolist(), masks.tolist(), capacity)]
+    assert misses(Uses(lines, masks), capacity) == expected
 
 
 def test_a_larger_cache_misses_no_more() -> None:
     rng = np.random.default_rng(4)
     uses = Uses(rng.integers(0, 300, 5000), rng.integers(1, 16, 5000).astype(np.uint8))
-    misses = [int(uses.first_in_stay(capacity).sum()) for capacity in range(0, 400, 10)]
-    assert misses == sorted(misses, reverse=True)
-    assert misses[0] > 2 * misses[-1] > 0
+    found = [sum(misses(uses, capacity)) for capacity in range(0, 400, 10)]
+    assert found == sorted(found, reverse=True)
+    assert found[0] > 2 * found[-1] > 0
 
 
 def test_only_some_uses_count_but_all_keep_a_line() -> None:
     # The line stays because of the second use, which is no store: one stay, written back once.
     uses = Uses(np.array([1, 2, 1, 3, 1]), np.array([1, 1, 1, 1, 1], np.uint8))
     stores = np.array([True, False, False, False, True])
-    assert uses.first_in_stay(2, stores).any(axis=1).tolist() == [True, False, False, False, False]
-    assert uses.first_in_stay(1, stores).any(axis=1).tolist() == [True, False, False, False, True]
+    assert misses(uses, 2, stores) == [1, 0, 0, 0, 0]
+    assert misses(uses, 1, stores) == [1, 0, 0, 0, 1]
+
+
+def test_different_sectors() -> None:
+    uses = Uses(np.array([5, 9, 5, 5, 7]), np.array([0b0011, 0b1000, 0b0110, 0b1111, 0b0001], np.uint8))
+    assert uses.different(np.array([True, True, True, False, False])) == 3 + 1
+    assert uses.different(np.array([False, False, False, True, True])) == 4 + 1
+    assert Uses(np.zeros(0, np.int64), np.zeros(0, np.uint8)).different(np.zeros(0, bool)) == 0
