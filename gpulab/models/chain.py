@@ -16,7 +16,6 @@ import numpy as np
 from gpulab.gpus import Gpu
 from gpulab.models.costs import BRANCH_CYCLES, issue_slots, result_latency
 from gpulab.models.run import BlockLike, KernelRun
-from gpulab.models.sharing import l1_misses
 from gpulab.models.tally import FormLike
 from gpulab.models.traffic import Traffic
 from gpulab.ptx.opcodes import read_registers, written_registers
@@ -59,7 +58,7 @@ def memory_latencies(run: KernelRun, gpu: Gpu, traffic: Traffic) -> np.ndarray:
     requests = np.maximum(counters.requests, 1)
     passes = np.maximum(counters.wavefronts / requests - 1, 0)
     # A request waits for its slowest sector, so one miss among its sectors makes it late.
-    missing = np.minimum(l1_misses(run), counters.requests)
+    missing = np.minimum(traffic.l1_misses, counters.requests)
     all_missing = float(missing.sum())
     from_dram = min(1.0, traffic.dram_read.value / all_missing) if all_missing else 0.0
     behind_l1 = from_dram * gpu.dram_latency_cycles + (1 - from_dram) * gpu.l2_latency_cycles

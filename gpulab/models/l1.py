@@ -11,13 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpulab.models.access import LINE_BYTES
 from gpulab.models.residency import clocks_on_sms
 from gpulab.models.reuse import SECTORS_OF, SectorUses, Uses
 from gpulab.models.run import KernelRun
 from gpulab.models.tally import FormLike
 from gpulab.trace import Stream
-
-LINE_BYTES = 128
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpulab.models.access import LINE_BYTES
 from gpulab.models.residency import clocks_in_waves
 from gpulab.models.reuse import Uses
 from gpulab.trace import LOAD, STORE, Stream
-
-LINE_BYTES = 128
 
 
 @dataclass(frozen=True)

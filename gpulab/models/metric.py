@@ -10,7 +10,7 @@ from gpulab.models.assembled import LazySass
 from gpulab.models.occupancy import Occupancy
 from gpulab.models.run import KernelRun
 from gpulab.models.tally import Tally
-from gpulab.models.traffic import Traffic
+from gpulab.models.traffic import Bounded, Traffic
 
 Value = int | float | None
 
@@ -53,6 +53,8 @@ class Metric:
         Computes it from `Sources`; None where the run does not determine it.
     absent : str
         Why it may be missing.
+    bounds : callable, optional
+        Computes the value with its bounds, which hold whatever the caches do; None where there is no value.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Metric:
     how: str
     value: Callable[[Sources], Value] = field(compare=False, repr=False)
     absent: str = ""
+    bounds: Callable[[Sources], Bounded | None] | None = field(default=None, compare=False, repr=False)
 
 
 def ratio(part: float, whole: float, factor: float = 1.0) -> float | None:

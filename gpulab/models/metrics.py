@@ -11,12 +11,13 @@ from typing import NoReturn
 
 from gpulab.errors import GpulabError
 from gpulab.models.metric import Metric, Sources
+from gpulab.models.metrics_caches import cache_rows
 from gpulab.models.metrics_memory import memory_rows
 from gpulab.models.metrics_work import work_rows
 
-__all__ = ["METRICS", "Metric", "Metrics", "Sources", "UnknownMetricError", "metrics"]
+__all__ = ["METRICS", "Metric", "Metrics", "Sources", "UnknownMetricError", "bounds", "metrics"]
 
-METRICS: dict[str, Metric] = {row.name: row for row in (*memory_rows(), *work_rows())}
+METRICS: dict[str, Metric] = {row.name: row for row in (*memory_rows(), *cache_rows(), *work_rows())}
 
 
 class UnknownMetricError(GpulabError, KeyError):
@@ -47,3 +48,9 @@ def metrics(sources: Sources) -> Metrics:
     """
     values = {name: metric.value(sources) for name, metric in METRICS.items()}
     return Metrics({name: value for name, value in values.items() if value is not None})
+
+
+def bounds(sources: Sources) -> dict[str, tuple[float, float]]:
+    """Lowest and highest value of each metric of the modeled caches, whatever the caches do; without those that are certain."""
+    found = {name: metric.bounds(sources) for name, metric in METRICS.items() if metric.bounds is not None}
+    return {name: (each.low, each.high) for name, each in found.items() if each is not None and each.low < each.high}

@@ -1,4 +1,4 @@
-"""Rows of the table of metrics: global, local and shared memory, and the modeled caches.
+"""Rows of the table of metrics: global, local and shared memory.
 
 Where hardware counters carry noise (shared memory), the values are those of Nsight Compute's SASS counters, which
 derive from addresses as ours do.
@@ -162,46 +162,6 @@ def _source_rows() -> list[Metric]:
     return rows
 
 
-def _cache_rows() -> list[Metric]:
-    def bytes_of(sectors: Callable[[Sources], float]) -> Callable[[Sources], int]:
-        return lambda s: round(sectors(s)) * SECTOR_BYTES
-
-    def loads(s: Sources) -> int:
-        return s.tally.total("sectors", kinds=("load",), spaces=("global",))
-
-    def hits(s: Sources) -> int:
-        return loads(s) - s.traffic.l2_read
-
-    hit_rate = "l1tex__t_sector_pipe_lsu_mem_global_op_ld_hit_rate.pct"
-    load = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup"
-    rows = [
-        (f"{load}_hit.sum", "sector", "global load sectors that L1 serves", hits),
-        (f"{load}_miss.sum", "sector", "global load sectors that L1 asks of L2", lambda s: s.traffic.l2_read),
-        (
-            hit_rate,
-            "%",
-            "share of global load sectors that L1 serves",
-            lambda s: ratio(hits(s), loads(s), 100),
-        ),
-        ("lts__t_sectors_op_read.sum", "sector", "sectors that SMs read from L2", lambda s: s.traffic.l2_read),
-        ("lts__t_sectors_op_write.sum", "sector", "sectors that SMs write to L2", lambda s: s.traffic.l2_write),
-        (
-            "dram__bytes_read.sum",
-            "byte",
-            "bytes read from DRAM, L2 being empty before",
-            bytes_of(lambda s: s.traffic.dram_read.value),
-        ),
-        (
-            "dram__bytes_write.sum",
-            "byte",
-            "bytes written to DRAM, what stays in L2 included",
-            bytes_of(lambda s: s.traffic.dram_write.value),
-        ),
-        ("dram__bytes.sum", "byte", "bytes between L2 and DRAM", bytes_of(lambda s: s.traffic.dram.value)),
-    ]
-    return [Metric(name, unit, meaning, "modeled", value, "no global loads") for name, unit, meaning, value in rows]
-
-
 def _data_stage() -> Metric:
     return Metric(
         "l1tex__data_pipe_lsu_wavefronts.sum",
@@ -219,4 +179,4 @@ def memory_rows() -> list[Metric]:
     rows += [row for op in ("ld", "st") for row in _local_rows(op)]
     rows += _shared_rows("_op_ld", ("load",), "loads") + _shared_rows("_op_st", ("store",), "stores")
     rows += [*_shared_rows("", (), "accesses"), _data_stage()]
-    return [*rows, _shared_instructions("ld"), _shared_instructions("st"), *_source_rows(), *_cache_rows()]
+    return [*rows, _shared_instructions("ld"), _shared_instructions("st"), *_source_rows()]

@@ -91,10 +91,9 @@ def estimate(
     terms = _terms(run, gpu, occupancy, moved)
     seconds = _joined(terms)
     error = _uncertainty(terms)
-    dram = moved.dram
-    # DRAM traffic is bounded but not known; half-way to each bound (on a log scale) is as far as it plausibly goes.
-    low = _joined(_with_dram(terms, dram, (dram.low * dram.value) ** 0.5)) * (1 - error)
-    high = _joined(_with_dram(terms, dram, (dram.high * dram.value) ** 0.5)) * (1 + error)
+    dram = moved.dram_likely
+    low = _joined(_with_dram(terms, dram, dram.low)) * (1 - error)
+    high = _joined(_with_dram(terms, dram, dram.high)) * (1 + error)
     bound_by = _largest(terms)
     return TimeEstimate(seconds, low, high, "modeled", bound_by, terms, gpu.clock_hz)
 

@@ -88,6 +88,7 @@ def _launch(profile: Profile) -> Document:
         "time": _time(profile.time),
         "metrics": dict(profile.metrics),
         "metric_sources": {name: METRICS[name].how for name in profile.metrics},
+        "metric_bounds": {name: list(found) for name, found in profile.bounds.items()},
     }
 
 
@@ -99,6 +100,7 @@ _NOT_RUN: Document = {
     "time": None,
     "metrics": {},
     "metric_sources": {},
+    "metric_bounds": {},
 }
 
 

@@ -13,7 +13,7 @@ from gpulab.models.assembled import SassEstimate
 from gpulab.models.findings import Finding, findings
 from gpulab.models.lines import lines
 from gpulab.models.metric import Sources
-from gpulab.models.metrics import METRICS, Metrics, metrics
+from gpulab.models.metrics import METRICS, Metrics, bounds, metrics
 from gpulab.models.occupancy import Occupancy
 from gpulab.models.roofline import Placed, Roofline, roofline
 from gpulab.models.timing import TimeEstimate
@@ -117,6 +117,13 @@ class Profile:
         return metrics(self.sources) if self.sources is not None else Metrics()
 
     @cached_property
+    def bounds(self) -> dict[str, tuple[float, float]]:
+        """Between which values each metric of the modeled caches lies, whatever the caches do: if all that is used again hits,
+        and if nothing does. A metric without an entry is certain, or is not about caches.
+        """
+        return bounds(self.sources) if self.sources is not None else {}
+
+    @cached_property
     def time(self) -> TimeEstimate:
         """How long it takes, with range, source, what binds it, and the terms."""
         return total_time(self.launches)
@@ -204,8 +211,14 @@ class Profile:
         return Table(self._title(), columns, tuple(row.cells for row in self.summary), notes, below=5)
 
     def _provenance(self) -> str:
-        counts = "Nothing was counted" if self.sources is None else "Counts are emulated, exact for the PTX"
-        return f"{counts}; the time is {self.time.source}."
+        if self.sources is None:
+            return f"Nothing was counted; the time is {self.time.source}."
+        time = (
+            "caches and time are modeled"
+            if self.time.source == "modeled"
+            else f"caches are modeled, the time is {self.time.source}"
+        )
+        return f"Counts are emulated, exact for the PTX; {time}."
 
     def _title(self) -> str:
         clock = f" at {self.time.clock_hz / 1e9:.2f} GHz" if self.time.clock_hz else ""
@@ -221,7 +234,13 @@ class Profile:
     def details(self) -> Table:
         """Everything: all metrics with unit, how they are obtained and meaning, the terms of the time, the limits."""
         rows = [
-            (name, count_text(value), METRICS[name].unit, METRICS[name].how, METRICS[name].meaning)
+            (
+                name,
+                count_text(value),
+                METRICS[name].unit,
+                METRICS[name].how,
+                METRICS[name].meaning + _between(self.bounds.get(name)),
+            )
             for name, value in self.metrics.items()
         ]
         rows += [
@@ -244,6 +263,10 @@ def _dims(dims: Dim3) -> str:
     while len(dims) > 1 and dims[-1] == 1:
         dims = dims[:-1]  # type: ignore[assignment]
     return " x ".join(f"{size:,}" for size in dims)
+
+
+def _between(bounds: tuple[float, float] | None) -> str:
+    return f" (at least {count_text(bounds[0])}, at most {count_text(bounds[1])})" if bounds else ""
 
 
 def _notes(launch: Judged) -> tuple[str, ...]:

@@ -43,11 +43,11 @@ def launch(make_run):
 
 
 def test_a_clean_copy_has_none(launch) -> None:
-    assert found_in(launch(COPY, {2: {**CLEAN, "l1_miss_sectors": WARPS * 4}, 3: CLEAN})) == []
+    assert found_in(launch(COPY, {2: CLEAN, 3: CLEAN})) == []
 
 
 def test_scattered_stores(launch) -> None:
-    (finding,) = found_in(launch(COPY, {2: {**CLEAN, "l1_miss_sectors": WARPS * 4}, 3: SCATTERED}))
+    (finding,) = found_in(launch(COPY, {2: CLEAN, 3: SCATTERED}))
     assert (finding.kind, finding.file, finding.line) == ("uncoalesced", "mine.cu", 6)
     assert "Global stores touch 32 sectors per request where 4 would do; 12.5 % of the bytes" in finding.message
     assert finding.gain == pytest.approx(2.7, abs=0.6)
@@ -58,7 +58,7 @@ def test_scattered_stores(launch) -> None:
 
 def test_a_gain_that_another_limit_hides_is_not_promised(launch) -> None:
     # Loads that only L1 serves: the tags are busy, but DRAM decides.
-    loads = {**SCATTERED, "sectors": WARPS * 6, "wavefronts": WARPS, "lines": WARPS * 2, "l1_miss_sectors": WARPS * 4}
+    loads = {**SCATTERED, "sectors": WARPS * 6, "wavefronts": WARPS, "lines": WARPS * 2}
     (finding,) = found_in(launch(COPY, {2: loads, 3: CLEAN}))
     assert finding.line == 5
     assert "hardly be faster here, because DRAM bandwidth limits it (modeled)" in str(finding)
@@ -76,7 +76,7 @@ def test_bank_conflicts(launch) -> None:
 
 
 def test_low_occupancy_names_what_limits_it(launch) -> None:
-    counts = {2: {**CLEAN, "l1_miss_sectors": WARPS * 4}, 3: CLEAN}
+    counts = {2: CLEAN, 3: CLEAN}
     (finding,) = found_in(launch(COPY, counts, registers=200))
     assert (finding.kind, finding.line) == ("occupancy", None)
     assert "Only 8 of 64 warps fit on an SM, limited by registers (200 per thread)." in finding.message
@@ -85,7 +85,7 @@ def test_low_occupancy_names_what_limits_it(launch) -> None:
 
 def test_half_of_the_warps_is_too_few_for_a_launch_that_waits(launch) -> None:
     # One warp a block: 32 blocks of an A100's SM hold 32 of its 64 warps. The same blocks of 64 threads hold them all.
-    counts = {2: {**CLEAN, "l1_miss_sectors": WARPS * 4}, 3: CLEAN}
+    counts = {2: CLEAN, 3: CLEAN}
     (finding,) = found_in(launch(COPY, counts, grid=1 << 17, block=32))
     assert (finding.kind, finding.message) == (
         "occupancy",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 
+from gpulab import trace
 from gpulab.gpus import gpu
-from gpulab.models.metrics import METRICS, Metrics, Sources, UnknownMetricError, metrics
+from gpulab.models.metrics import METRICS, Metrics, Sources, UnknownMetricError, bounds, metrics
 from gpulab.models.run import KernelRun
 from gpulab.models.traffic import traffic
 
@@ -45,8 +47,13 @@ def evaluate(run: KernelRun) -> Metrics:
 
 @pytest.fixture
 def column(make_run) -> Metrics:
-    counts = {**COUNTS, 0: {**COUNTS[0], "l1_miss_sectors": 72}}
-    return evaluate(make_run(COLUMN, counts, grid=3, distinct_sectors_read=72, distinct_sectors_written=12))
+    run = make_run(COLUMN, COUNTS, grid=3, distinct_sectors_read=72, distinct_sectors_written=12)
+    recorder = trace.Recorder(trace.Tracing(near=(0,)))
+    for time, lines in enumerate(([0, 1, 2, 3], [4, 5, 6, 7], [1, 2, 3, 8])):  # the last finds 24 of its 32 sectors
+        sectors = [32 * group + sector for group in lines for sector in range(8)]
+        recorder.request(sectors, kind=trace.LOAD, block=0, warp=0, instruction=0, time=64 * time)
+    recorder.request(range(900, 912), kind=trace.STORE, block=0, warp=0, instruction=1, time=200)
+    return evaluate(dataclasses.replace(run, counters=dataclasses.replace(run.counters, trace=recorder.finish())))
 
 
 @pytest.mark.parametrize(
@@ -88,10 +95,18 @@ def column(make_run) -> Metrics:
         ("smsp__sass_thread_inst_executed_op_control_pred_on.sum", 192),
         (f"l1tex__t_sectors_{LOAD}_lookup_hit.sum", 24),
         (f"l1tex__t_sector_{LOAD}_hit_rate.pct", 25),
+        ("l1tex__t_sector_hit_rate.pct", 100 * 24 / 108),
         ("lts__t_sectors_op_read.sum", 72),
+        ("lts__t_sectors_srcunit_tex_op_read.sum", 72),
         ("lts__t_sectors_op_write.sum", 12),
+        ("lts__t_sectors_op_atom.sum", 0),
+        ("lts__t_sectors_op_red.sum", 0),
+        ("lts__t_sector_hit_rate.pct", 100 * 12 / 84),
         ("dram__bytes_read.sum", 72 * 32),
+        ("dram__sectors_read.sum", 72),
         ("dram__bytes_write.sum", 12 * 32),
+        ("dram__sectors_write.sum", 12),
+        ("dram__bytes.sum", 84 * 32),
         ("launch__grid_size", 3),
         ("launch__block_size", 32),
         ("launch__registers_per_thread", 32),
@@ -102,7 +117,30 @@ def column(make_run) -> Metrics:
     ],
 )
 def test_value(column: Metrics, name: str, value: float) -> None:
-    assert column[name] == value
+    assert column[name] == (pytest.approx(value, rel=1e-12) if isinstance(value, float) else value)
+
+
+def test_bounds_stand_beside_what_is_modeled(make_run) -> None:
+    body = "ld.global.f32 %f1, [%rd1]; st.global.f32 [%rd2], %f1; atom.global.add.u32 %r1, [%rd3], 1; ret;"
+    counts = {0: {"sectors": 1000}, 1: {"sectors": 100}, 2: {"sectors": 7}}
+    run = make_run(body, counts, distinct_sectors_read=200, distinct_sectors_written=107)
+    spec = gpu("A100")
+    held = run.occupancy(spec)
+    misses = np.array([400.0, 0, 0, 0])
+    sources = Sources(run, run.tally(), spec, held, traffic(run, spec, held, misses))
+    found = bounds(sources)
+    assert found[f"l1tex__t_sectors_{LOAD}_lookup_miss.sum"] == (200, 1000)
+    assert found[f"l1tex__t_sectors_{LOAD}_lookup_hit.sum"] == (0, 800)
+    assert found[f"l1tex__t_sector_{LOAD}_hit_rate.pct"] == (0, 80)
+    assert found["dram__sectors_read.sum"] == (200, 407)
+    assert found["dram__bytes.sum"] == (32 * 307, 32 * (407 + 107))
+    assert found["lts__t_sector_hit_rate.pct"] == pytest.approx((100 * (1 - 407 / 507), 100 * (1 - 200 / 507)))
+    values = metrics(sources)
+    assert values[f"l1tex__t_sectors_{LOAD}_lookup_miss.sum"] == 400
+    assert (values["lts__t_sectors_op_atom.sum"], values["lts__t_sectors_op_red.sum"]) == (7, 0)
+    # What is counted is certain.
+    assert not {"lts__t_sectors_op_write.sum", "lts__t_sectors_op_atom.sum", "dram__bytes_write.sum"} & set(found)
+    assert all(low <= values[name] <= high for name, (low, high) in found.items())
 
 
 def test_a_known_zero_is_zero_and_the_undefined_is_absent(make_run) -> None:

@@ -22,9 +22,7 @@ def placed(run: KernelRun, name: str = "k") -> Placed:
 def fused(make_run) -> Placed:
     """32 threads, an FMA each, 8 sectors from L2, 4 of them from DRAM."""
     body = "ld.global.f32 %f1, [%rd1]; fma.rn.f32 %f2, %f1, %f1, %f1; ret;"
-    return placed(
-        make_run(body, {0: {"sectors": 8, "l1_miss_sectors": 8}}, distinct_sectors_read=4, footprint_sectors=4)
-    )
+    return placed(make_run(body, {0: {"sectors": 8}}, distinct_sectors_read=4, footprint_sectors=4))
 
 
 def test_points_by_hand(fused: Placed) -> None:
@@ -55,7 +53,7 @@ def test_precisions_that_are_used_have_ceilings(make_run) -> None:
 
 def test_a_kernel_without_flop_is_set_against_instructions(make_run, fused: Placed) -> None:
     copy = placed(
-        make_run("ld.global.f32 %f1, [%rd1]; ret;", {0: {"sectors": 4, "l1_miss_sectors": 4}}, distinct_sectors_read=4),
+        make_run("ld.global.f32 %f1, [%rd1]; ret;", {0: {"sectors": 4}}, distinct_sectors_read=4),
         "copy",
     )
     record = roofline(A100, [copy, fused])

@@ -76,7 +76,7 @@ def test_a_copy_is_a_load_and_a_store(make_run) -> None:
 
 
 def _cycles(make_run, body: str) -> float:
-    counts = {0: {"requests": 1, "sectors": 4, "bytes_asked": 128, "wavefronts": 1, "l1_miss_sectors": 4}}
+    counts = {0: {"requests": 1, "sectors": 4, "bytes_asked": 128, "wavefronts": 1}}
     run = make_run(body, counts)
     return chain_cycles(run, A100, traffic(run, A100, run.occupancy(A100)))
 

@@ -44,7 +44,7 @@ def streaming(make_run, *, grid: int, block: int = 256, stride_sectors: int = 4,
     touched = warps * stride_sectors
     return make_run(
         COPY,
-        {7: {**access, "l1_miss_sectors": touched}, 8: access},
+        {7: access, 8: access},
         grid=grid,
         block=block,
         distinct_sectors_read=touched,
@@ -139,7 +139,7 @@ LOADS_BEHIND_A_STORE = """
 
 def loads_alone(make_run, body: str) -> float:
     """Chain cycles of a body whose first and third instruction load from DRAM."""
-    load = {"requests": 1, "sectors": 4, "lines": 1, "wavefronts": 1, "l1_miss_sectors": 4}
+    load = {"requests": 1, "sectors": 4, "lines": 1, "wavefronts": 1}
     run = make_run(body, {0: load, 2: load}, distinct_sectors_read=8, footprint_sectors=8)
     return chain_cycles(run, A100, traffic(run, A100, run.occupancy(A100)))
 
@@ -178,7 +178,7 @@ DONE:
 
 
 def test_short_branches_become_predicates(make_run) -> None:
-    load = {"requests": 1, "sectors": 4, "lines": 1, "wavefronts": 1, "l1_miss_sectors": 4}
+    load = {"requests": 1, "sectors": 4, "lines": 1, "wavefronts": 1}
     run = make_run(SHORT_BRANCHES, {1: load, 3: load}, distinct_sectors_read=8, footprint_sectors=8)
     cycles = chain_cycles(run, A100, traffic(run, A100, run.occupancy(A100)))
     assert 570 < cycles < 590
@@ -243,6 +243,6 @@ def test_bank_conflicts_slow_a_block_with_barriers(make_run) -> None:
 def test_more_of_everything_is_never_faster(make_run) -> None:
     base = streaming(make_run, grid=1 << 12)
     counters = base.counters
-    for name in ("warp_instructions", "sectors", "lines", "wavefronts", "l1_miss_sectors"):
+    for name in ("warp_instructions", "sectors", "lines", "wavefronts"):
         more = dataclasses.replace(counters, **{name: 3 * getattr(counters, name)})
         assert estimate(dataclasses.replace(base, counters=more), A100).seconds >= estimate(base, A100).seconds

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
+
 import pytest
 
-from gpulab.gpus import gpu
+from gpulab.gpus import Gpu, gpu
 from gpulab.models.run import KernelRun
 from gpulab.models.traffic import Traffic, traffic
+from gpulab.trace import LOAD, STORE, Recorder, Tracing
 
-T4, A100 = gpu("T4"), gpu("A100")
+A100 = gpu("A100")
 BODY = "ld.global.f32 %f1, [%rd1]; st.global.f32 [%rd2], %f1; red.global.add.f32 [%rd3], %f1; ret;"
 
 
@@ -17,8 +21,18 @@ def moved(run: KernelRun, name: str = "A100") -> Traffic:
     return traffic(run, spec, run.occupancy(spec))
 
 
+def traced(run: KernelRun, requests: list[tuple[int, int, int]]) -> KernelRun:
+    """The launch with a trace of whole lines that one warp accessed, as (time, instruction, line)."""
+    recorder = Recorder(Tracing(near=(0,)))
+    for time, instruction, line in requests:
+        kind = STORE if instruction == 1 else LOAD
+        sectors = range(4 * line, 4 * line + 4)
+        recorder.request(sectors, kind=kind, block=0, warp=0, instruction=instruction, time=time)
+    return dataclasses.replace(run, counters=dataclasses.replace(run.counters, trace=recorder.finish()))
+
+
 def test_a_stream_moves_each_sector_once(make_run) -> None:
-    counts = {0: {"sectors": 400, "l1_miss_sectors": 400}, 1: {"sectors": 400, "bytes_asked": 12_800}}
+    counts = {0: {"sectors": 400}, 1: {"sectors": 400, "bytes_asked": 12_800}}
     found = moved(
         make_run(BODY, counts, distinct_sectors_read=400, distinct_sectors_written=400, footprint_sectors=800)
     )
@@ -27,9 +41,15 @@ def test_a_stream_moves_each_sector_once(make_run) -> None:
 
 
 def test_what_l1_keeps_does_not_reach_l2(make_run) -> None:
-    counts = {0: {"sectors": 3200, "l1_miss_sectors": 400}}
-    found = moved(make_run(BODY, counts, distinct_sectors_read=400, footprint_sectors=400))
+    run = make_run(BODY, {0: {"sectors": 3200}}, distinct_sectors_read=400, footprint_sectors=400)
+    # Line by line, eight times each.
+    found = moved(traced(run, [(64 * step, 0, step // 8) for step in range(80)]))
     assert (found.l2_read, found.dram_read.value) == (400, 400)
+    assert found.l1_misses.tolist() == [400, 0, 0, 0]
+
+
+def test_loads_are_taken_to_miss_where_nothing_was_traced(make_run) -> None:
+    assert moved(make_run(BODY, {0: {"sectors": 3200}}, distinct_sectors_read=400)).l2_read == 3200
 
 
 def test_scattered_stores_are_partial(make_run) -> None:
@@ -46,20 +66,80 @@ def test_atomics_are_read_and_written_in_l2(make_run) -> None:
 
 
 def test_reuse_that_l2_holds_costs_nothing(make_run) -> None:
-    # A 32 MB input read ten times by many waves: A100's 40 MiB hold it, T4's 4 MiB do not.
-    sectors = 1_000_000
-    counts = {0: {"sectors": 10 * sectors, "l1_miss_sectors": 10 * sectors}}
-    run = make_run(BODY, counts, grid=65_536, distinct_sectors_read=sectors, footprint_sectors=sectors)
-    assert moved(run, "A100").dram_read.value == sectors
-    small = moved(run, "T4").dram_read
-    assert (small.low, small.high) == (sectors, 10 * sectors)
-    kept = 4 * 1024 * 1024 / (32 * sectors)
-    assert small.value == pytest.approx(sectors * 10 ** (1 - kept))
+    # Ten walks over 3,200 sectors with a small L1: in L2 they cost once, if it has 800 lines.
+    run = make_run(BODY, {0: {"sectors": 32_000}}, distinct_sectors_read=3200, footprint_sectors=3200)
+    run = traced(run, [(4096 * step, 0, step % 800) for step in range(8000)])
+    for lines, value, likely in ((1600, 3200, 3200), (800, 3200, 32_000), (799, 32_000, 32_000)):
+        spec = A100.replace(l2_bytes=lines * 128, l1_bytes=64 * 1024)
+        found = traffic(run, spec, run.occupancy(spec))
+        assert (found.dram_read.low, found.dram_read.value, found.dram_read.high) == (3200, value, 32_000)
+        assert (found.dram_likely.low, found.dram_likely.high) == (3200, likely)
 
 
-def test_blocks_that_run_together_share_what_they_read(make_run) -> None:
-    # One wave: however often the 128 MB are read, nothing is fetched twice.
-    sectors = 4_000_000
-    counts = {0: {"sectors": 9 * sectors, "l1_miss_sectors": 9 * sectors}}
-    run = make_run(BODY, counts, grid=108, distinct_sectors_read=sectors, footprint_sectors=sectors)
-    assert moved(run).dram_read.high == sectors
+def test_dram_moves_no_more_than_l2_is_asked_for(make_run) -> None:
+    run = make_run(BODY, {0: {"sectors": 4000}}, distinct_sectors_read=3200, footprint_sectors=3200)
+    run = traced(run, [(4096 * step, 0, step % 800) for step in range(8000)])
+    spec = A100.replace(l2_bytes=12_800, l1_bytes=64 * 1024)
+    assert traffic(run, spec, run.occupancy(spec)).dram_read.value == 4000
+
+
+def test_stores_are_written_back_when_they_leave(make_run) -> None:
+    run = make_run(BODY, {1: {"sectors": 32_000, "bytes_asked": 1_024_000}}, distinct_sectors_written=3200)
+    run = traced(run, [(4096 * step, 1, step % 800) for step in range(8000)])
+    spec = A100.replace(l2_bytes=128 * 799)
+    found = traffic(run, spec, run.occupancy(spec))
+    assert (found.dram_write.low, found.dram_write.value, found.dram_write.high) == (3200, 32_000, 32_000)
+    assert found.dram_read.high == 0
+
+
+def test_launches_add_up(make_run) -> None:
+    one = moved(make_run(BODY, {0: {"sectors": 400}}, distinct_sectors_read=400))
+    both = one + one
+    assert (both.l2_read, both.dram.value, both.dram_likely.high) == (800, 800, 800)
+    assert both.l1_misses.tolist() == [400, 0, 0, 0] * 2
+
+
+# ---- sampled launches
+
+
+def sampled(make_run, *, grid: int, ran: range, lines_of: Callable[[int], list[int]], **totals: int) -> KernelRun:
+    """A launch of `grid` blocks of which a stretch was traced; each goes over its lines once."""
+    recorder = Recorder(Tracing())
+    for block in ran:
+        for step, line in enumerate(lines_of(block)):
+            sectors = range(4 * line, 4 * line + 4)
+            recorder.request(sectors, kind=LOAD, block=block, warp=0, instruction=0, time=4096 * step)
+    sectors = grid * 4 * len(lines_of(0))
+    run = make_run(BODY, {0: {"sectors": sectors}}, grid=grid, sampled_blocks=3 * len(ran), **totals)
+    return dataclasses.replace(run, counters=dataclasses.replace(run.counters, trace=recorder.finish(ran)))
+
+
+def small(sm_count: int, l2_lines: int) -> Gpu:
+    """A GPU with one block per SM."""
+    return A100.replace(sm_count=sm_count, max_blocks_per_sm=1, l2_bytes=128 * l2_lines)
+
+
+def read(run: KernelRun, spec: Gpu) -> float:
+    return traffic(run, spec, run.occupancy(spec)).dram_read.value
+
+
+def test_a_sampled_stream_moves_each_sector_once(make_run) -> None:
+    run = sampled(
+        make_run,
+        grid=1000,
+        ran=range(495, 505),
+        lines_of=lambda block: list(range(50 * block, 50 * block + 50)),
+        distinct_sectors_read=200_000,
+    )
+    for l2_lines in (10, 1000, 10**6):
+        assert read(run, small(100, l2_lines)) == pytest.approx(200_000, rel=1e-3)
+
+
+def test_each_wave_of_a_sampled_launch_reads_what_all_share(make_run) -> None:
+    # All blocks read the same 500 lines: ten waves.
+    run = sampled(
+        make_run, grid=1000, ran=range(495, 505), lines_of=lambda _: list(range(500)), distinct_sectors_read=2000
+    )
+    assert read(run, small(100, 500)) == 2000
+    assert read(run, small(100, 5)) == pytest.approx(20_000, rel=0.03)
+    assert read(run, small(1000, 5)) == 2000  # a single wave
