@@ -48,6 +48,15 @@ EVENT = np.dtype(
         ("kind", "u1"),  # LOAD, STORE or ATOMIC
     ]
 )
+ARRAY = np.dtype(
+    [
+        ("line", "u8"),  # its first
+        ("loaded", "i8"),  # different sectors that the traced blocks load
+        ("stored", "i8"),
+        ("grid_loaded", "i8"),  # and all blocks of the grid, extrapolated
+        ("grid_stored", "i8"),
+    ]
+)
 _ORDER = ("block", "time", "warp", "instruction", "line", "sectors")
 
 
@@ -138,12 +147,18 @@ class Trace:
     Attributes
     ----------
     near, far : Stream
+    near_sms : int
+        Multiprocessors that the near blocks share: 2 that they go to in turn, or 1.
+    arrays : numpy.ndarray or None
+        Dtype `ARRAY`, in order of their lines: of a sampled launch, how many sectors it touches in each array.
     made : dict
         What the models made of it, by keys of theirs: kept here so that it is there for the next GPU that is asked about.
     """
 
     near: Stream
     far: Stream
+    near_sms: int = 2
+    arrays: np.ndarray | None = field(default=None, compare=False)
     made: dict[object, object] = field(default_factory=dict, compare=False, repr=False)
 
 

@@ -18,7 +18,7 @@ from gpulab.devices import checked, cooperative, limits
 from gpulab.devices.array import DeviceArray
 from gpulab.devices.checked import CheckRecord, Prepared
 from gpulab.devices.protocol import Bound, Buffer, Device, Kernel, LaunchRecord
-from gpulab.devices.tracing import tracing_of
+from gpulab.devices.tracing import blocks_per_sm, tracing_of
 from gpulab.emulator import Allocation, Memory, Program, RunOptions, execute, place_variables, stored
 from gpulab.emulator.sampling import Sample, choose, execute_sample
 from gpulab.errors import ArgumentError, DeviceError, KernelFault, LaunchError, TimeLimitError
@@ -61,14 +61,14 @@ class EmulatedDevice(Device):
             return self._launch(bound, args, count, sample_blocks)
 
     def _launch(self, bound: Bound, args: Sequence[Any], count: bool, sample_blocks: int | None) -> LaunchRecord:
-        sample = _sample(bound.config, sample_blocks)
-        with self._prepared(bound, args, count=count, sample=sample) as (ptx, launch, options):
+        with self._prepared(bound, args, count=count) as (ptx, launch, options):
+            program, config, *_, symbols = launch
+            sample = _sample(self.gpu, config, program, sample_blocks)
             cooperative.check_sample(ptx, options, sample is not None)
-            with _named(ptx), cooperative.explained(bound.kernel, launch[0], options.workspace != 0):
+            with _named(ptx), cooperative.explained(bound.kernel, program, options.workspace != 0):
                 counters, incomplete = (
                     (execute(*launch, options), ()) if sample is None else execute_sample(*launch, options, sample)
                 )
-            program, config, *_, symbols = launch
         if ptx.exceptions:
             limits.raise_recorded(ptx, self.memory, symbols)
         described = tuple(abi.described(value) for value in args)
@@ -82,7 +82,6 @@ class EmulatedDevice(Device):
         args: Sequence[Any],
         *,
         count: bool = False,
-        sample: Sample | None = None,
         watched: bool = False,
     ) -> Iterator[tuple[PtxText, Prepared, RunOptions]]:
         """The kernel compiled and its arguments bound: what an engine takes."""
@@ -106,7 +105,7 @@ class EmulatedDevice(Device):
                 time_limit_s=self.time_limit_s,
                 resident_blocks=in_flight,
                 workspace=workspace,
-                tracing=tracing_of(self.gpu, config, program, binding.lines, sample) if count else None,
+                tracing=tracing_of(self.gpu, config, program, binding.lines) if count else None,
             )
             yield ptx, (program, config, parameters, self.memory, symbols), options
 
@@ -335,13 +334,15 @@ def _release(allocations: list[Allocation]) -> None:
         _MEMORY.release(allocation)
 
 
-def _sample(config: LaunchConfig, blocks: int | None) -> Sample | None:
+def _sample(gpu: Gpu, config: LaunchConfig, program: Program, blocks: int | None) -> Sample | None:
     """Which blocks run; None for all."""
     if blocks is None:
         return None
     if not isinstance(blocks, (int, np.integer)) or blocks < 1:
         raise LaunchError(f"sample_blocks must be a whole number of at least 1, but {blocks!r} came.")
-    return choose(config, int(blocks)) if blocks < config.blocks else None
+    if blocks >= config.blocks:
+        return None
+    return choose(config, int(blocks), apart=gpu.sm_count, together=2 * blocks_per_sm(gpu, config, program))
 
 
 def _time_limit() -> float:

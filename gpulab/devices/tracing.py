@@ -11,31 +11,21 @@ from gpulab.trace import Tracing, near_blocks
 
 if TYPE_CHECKING:
     from gpulab.emulator import Program
-    from gpulab.emulator.sampling import Sample
 
 
-def tracing_of(gpu: Gpu, config: LaunchConfig, program: Program, lines: int, sample: Sample | None) -> Tracing:
-    """What to trace of a launch.
+def tracing_of(gpu: Gpu, config: LaunchConfig, program: Program, lines: int) -> Tracing:
+    """What to trace of a launch whose arrays have so many lines together."""
+    return Tracing(near_blocks(range(config.blocks), gpu.sm_count, blocks_per_sm(gpu, config, program)), lines)
 
-    Of a sample, it is the stretch in the middle, as if it filled a GPU with fewer multiprocessors.
 
-    Parameters
-    ----------
-    gpu : Gpu
-    config : LaunchConfig
-    program : Program
-    lines : int
-        Lines of all arrays of the launch.
-    sample : Sample or None
-        Of a sampled launch.
+def blocks_per_sm(gpu: Gpu, config: LaunchConfig, program: Program) -> int:
+    """How many blocks an SM holds at once, if registers allow it.
+
+    To know the registers, the assembler takes longer than most launches: at worst some more blocks are near.
     """
-    # Registers are left out, for the assembler takes longer than most launches: at worst some more blocks are near.
-    per_sm = occupancy(
+    return occupancy(
         gpu,
         block=config.threads_per_block,
         registers_per_thread=None,
         shared_bytes=program.shared_bytes(config.dynamic_shared_bytes),
     ).blocks_per_sm
-    if sample is None:
-        return Tracing(near_blocks(range(config.blocks), gpu.sm_count, per_sm), lines)
-    return Tracing(near_blocks(sample.middle, max(1, round(len(sample.middle) / per_sm)), per_sm), lines)

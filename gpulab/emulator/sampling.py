@@ -3,7 +3,7 @@
 Blocks at the edges of a grid often do other work than those inside: they fill a halo, or find their guard false. So the
 blocks are told apart by where they lie on each axis (first, inside, last), and the counts of each class are scaled by its
 own share. What runs is three stretches of consecutive blocks, from the start, the middle and the end of the grid, and one
-block of each class that these miss.
+block of each class that these miss. Some more blocks are such as would share an SM: their accesses are traced for L1.
 
 Different sectors don't scale like that, for blocks share data. How many more all three stretches touch than one of them
 says how their number grows with the grid: not at all for a table that every block reads, in proportion for a stream. No
@@ -23,13 +23,15 @@ from gpulab.emulator.analysis.touched import Touched
 from gpulab.emulator.memory import Memory
 from gpulab.emulator.program import Program, RunOptions
 from gpulab.launch import LaunchConfig
-from gpulab.trace import Trace, joined
+from gpulab.trace import ARRAY, LINE_BITS, SECTOR_BITS, Trace, Tracing, joined
 
 STRETCHES = 3
 # Above this exponent the number of different sectors grows in proportion: the rest is the grid's ragged end.
 _PROPORTIONAL = 0.95
 # Share of the sample that blocks of missed classes may take.
 _MISSED_SHARE = 4
+# And that blocks which would share an SM may take.
+_NEAR_SHARE = 4
 
 
 @dataclass(frozen=True)
@@ -42,10 +44,13 @@ class Sample:
         Linear block numbers, ascending, int64; those behind the third are of classes that the three miss.
     weights : dict of int to float
         For each class (`classes`): blocks of the grid for each block that runs.
+    near : numpy.ndarray or None
+        That of the stretches whose blocks would share an SM.
     """
 
     stretches: tuple[np.ndarray, ...]
     weights: dict[int, float]
+    near: np.ndarray | None = None
 
     @property
     def blocks(self) -> int:
@@ -68,23 +73,51 @@ def classes(launch: LaunchConfig, numbers: np.ndarray) -> np.ndarray:
     return found
 
 
-def choose(launch: LaunchConfig, blocks: int) -> Sample:
-    """Choose `blocks` of the blocks of a grid that has more of them."""
+def choose(launch: LaunchConfig, blocks: int, *, apart: int = 1, together: int = 0) -> Sample:
+    """Choose `blocks` of the blocks of a grid that has more of them.
+
+    Parameters
+    ----------
+    launch : LaunchConfig
+    blocks : int
+    apart, together : int
+        How far the numbers of blocks lie apart that would share an SM, and how many of them are wanted.
+    """
     totals = _class_totals(launch)
-    first = _stretches(launch, blocks)
-    missed = sorted(set(totals) - _classes_of(launch, first), key=lambda each: -totals[each])
-    missed = missed[: blocks // _MISSED_SHARE]
-    stretches = _stretches(launch, blocks - len(missed)) if missed else first
+    wanted = min(together, blocks // _NEAR_SHARE, launch.blocks // apart)
+    stretches, missed = _stretches(launch, blocks - wanted), list[int]()
+    # Shorter stretches may miss more classes.
+    while more := set(totals) - _classes_of(launch, stretches) - set(missed):
+        room = blocks // _MISSED_SHARE - len(missed)
+        if room <= 0:
+            break
+        missed += sorted(more, key=lambda each: -totals[each])[:room]
+        stretches = _stretches(launch, blocks - wanted - len(missed))
     taken = np.concatenate(stretches)
     others = [number for number in (_one_of(launch, each) for each in missed) if number not in taken]
     stretches += (np.array(sorted(others), np.int64),) if others else ()
+    near = _near(launch, apart, wanted, np.concatenate(stretches))
+    if wanted and near is None:
+        return choose(launch, blocks)
+    stretches += (near,) if near is not None else ()
     ran = classes(launch, np.concatenate(stretches))
     counts = {int(each): int(count) for each, count in zip(*np.unique(ran, return_counts=True), strict=True)}
     # Blocks of a class of which none runs are counted as the most frequent class.
     most = max(counts, key=lambda each: totals[each])
     for each in set(totals) - set(counts):
         totals[most] += totals[each]
-    return Sample(stretches, {each: totals[each] / counts[each] for each in counts})
+    weights = {each: totals[each] / counts[each] for each in counts}
+    return Sample(stretches, weights, near)
+
+
+def _near(launch: LaunchConfig, apart: int, count: int, taken: np.ndarray) -> np.ndarray | None:
+    """So many blocks that lie so far apart, from the middle of the grid, none of them taken; None if there are none."""
+    first = (launch.blocks - apart * count) // 2
+    for shift in range(apart if count else 0):
+        numbers = first + shift + apart * np.arange(count)
+        if not np.isin(numbers, taken).any():
+            return numbers
+    return None
 
 
 def _class_totals(launch: LaunchConfig) -> dict[int, int]:
@@ -155,7 +188,7 @@ def execute_sample(
     """
     allocations = dict(memory.allocations)  # the same for both, whatever is released meanwhile
     stretch_touched, touched, distinct = Touched(allocations), Touched(allocations), []
-    traces: list[Trace] = []
+    traces: dict[str, list[Trace]] = {"far": [], "near": []}
     ran = {kind: Counters.zeros(len(program.forms)) for kind in sample.weights}
     end = time.monotonic() + options.time_limit_s
     for stretch in sample.stretches:
@@ -164,26 +197,49 @@ def execute_sample(
         for kind in np.unique(kinds).tolist():
             left = max(end - time.monotonic(), 1e-3)
             part = replace(options, blocks=stretch[kinds == kind], touched=stretch_touched, time_limit_s=left)
-            if stretch is not sample.middle:
-                part = replace(part, tracing=None)
+            part = replace(part, tracing=_traced(sample, stretch, options.tracing))
             counted = execute(program, launch, parameters, memory, symbols, part)
             _add(ran[kind], counted)
             if counted.trace is not None:
-                traces.append(counted.trace)
+                traces["near" if stretch is sample.near else "far"].append(counted.trace)
         touched.add(stretch_touched)
         distinct.append((stretch_touched.counts(), touched.counts()))
     total = Counters.zeros(len(program.forms))
     for kind, weight in sample.weights.items():
         _add(total, ran[kind], weight)
     total.blocks, total.sampled_blocks = launch.blocks, sample.blocks
-    total.trace = joined(traces) if traces else None
     total.warps, total.threads = launch.blocks * launch.warps_per_block, launch.blocks * launch.threads_per_block
     stands_for = [
         np.mean([sample.weights[kind] for kind in classes(launch, each).tolist()]) for each in sample.stretches
     ]
-    grown = np.minimum(_grown(distinct, stands_for), touched.sizes()[:, None]).sum(axis=0)
-    total.distinct_sectors_read, total.distinct_sectors_written, total.footprint_sectors = grown.tolist()
+    grown = np.minimum(_grown(distinct, stands_for), touched.sizes()[:, None])
+    totals = grown.sum(axis=0).tolist()
+    total.distinct_sectors_read, total.distinct_sectors_written, total.footprint_sectors = totals
+    if traces["far"]:
+        of_middle = next(
+            own for stretch, (own, _) in zip(sample.stretches, distinct, strict=True) if stretch is sample.middle
+        )
+        far = joined(traces["far"])
+        near = joined(traces["near"] or traces["far"]).near
+        total.trace = replace(far, near=near, near_sms=1, arrays=_arrays(touched.first_sectors(), of_middle, grown))
     return total, touched.written_names()
+
+
+def _traced(sample: Sample, stretch: np.ndarray, whole: Tracing | None) -> Tracing | None:
+    """What to trace of a stretch, of what a launch would trace that is not sampled."""
+    if whole is None or (stretch is not sample.middle and stretch is not sample.near):
+        return None
+    near = stretch if stretch is sample.near or sample.near is None else ()
+    return Tracing(tuple(map(int, near)), whole.lines)
+
+
+def _arrays(first_sectors: np.ndarray, traced: np.ndarray, grid: np.ndarray) -> np.ndarray:
+    """What the trace tells of each array, from sectors as `Touched` counts them."""
+    found = np.zeros(len(first_sectors), ARRAY)
+    found["line"] = first_sectors >> LINE_BITS - SECTOR_BITS
+    found["loaded"], found["stored"] = traced[:, 0], traced[:, 1]
+    found["grid_loaded"], found["grid_stored"] = grid[:, 0], grid[:, 1]
+    return np.sort(found, order="line")
 
 
 def _add(total: Counters, part: Counters, weight: float = 1.0) -> None:

@@ -16,7 +16,7 @@ from gpulab.models.residency import clocks_on_sms
 from gpulab.models.reuse import SECTORS_OF, SectorUses, Uses
 from gpulab.models.run import KernelRun
 from gpulab.models.tally import FormLike
-from gpulab.trace import Stream
+from gpulab.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -46,19 +46,18 @@ class SmLoads:
         return np.bincount(self.instructions[missing], minlength=len(self.asked)).astype(float)
 
 
-def loads_on_sms(stream: Stream, cached: np.ndarray, blocks_per_sm: int) -> SmLoads:
+def loads_on_sms(trace: Trace, cached: np.ndarray, blocks_per_sm: int) -> SmLoads:
     """The loads that look into L1, in the order of an SM that holds so many blocks.
 
     Parameters
     ----------
-    stream : Stream
-        The near stream of a trace.
+    trace : Trace
     cached : numpy.ndarray
         For each instruction whether it is a load that L1 may serve, bool.
     blocks_per_sm : int
     """
-    events = stream.events
-    sms = _sms(stream, events["block"])
+    events = trace.near.events
+    sms = _sms(trace, events["block"])
     clocks = clocks_on_sms(events, sms, blocks_per_sm)
     kept = np.flatnonzero(cached[events["instruction"]])
     kept = kept[np.lexsort((clocks[kept], sms[kept]))]
@@ -66,15 +65,15 @@ def loads_on_sms(stream: Stream, cached: np.ndarray, blocks_per_sm: int) -> SmLo
     # Two SMs have nothing in common, so one that follows the other is a walk over other lines.
     uses = Uses(events["line"].astype(np.int64) * 2 + sms, events["sectors"]).of_sectors()
     asked = np.bincount(events["instruction"], SECTORS_OF[events["sectors"]] * events["count"], len(cached))
-    return SmLoads(asked, uses, events["instruction"][uses.events], stream.rate)
+    return SmLoads(asked, uses, events["instruction"][uses.events], trace.near.rate)
 
 
-def _sms(stream: Stream, blocks: np.ndarray) -> np.ndarray:
-    """On which of the two SMs each block ran, 0 or 1: of the blocks that are traced, they get every other one."""
-    traced = np.unique(blocks) if stream.blocks is None else stream.blocks
-    if (np.diff(traced) == 1).all():  # blocks that follow each other share an SM only if it is the only one
-        return np.zeros(len(blocks), np.int64)
-    return np.searchsorted(traced, blocks) % 2
+def _sms(trace: Trace, blocks: np.ndarray) -> np.ndarray:
+    """On which SM each block ran: 0, or 1."""
+    traced = np.unique(blocks) if trace.near.blocks is None else trace.near.blocks
+    # Blocks that follow each other share an SM only if the GPU has no other.
+    sms = 1 if (np.diff(traced) == 1).all() else trace.near_sms
+    return np.searchsorted(traced, blocks) % sms
 
 
 def cached_loads(run: KernelRun) -> np.ndarray:

@@ -58,7 +58,7 @@ def with_l1(lines: int, **changes: float) -> Gpu:
 
 
 def with_l2(lines: int) -> Gpu:
-    return A100.replace(l2_bytes=lines * 128)
+    return dataclasses.replace(A100, l2_bytes=lines * 128)
 
 
 # ---- the carve-out
@@ -81,7 +81,7 @@ def test_l1_is_what_the_carve_out_leaves(make_run, name: str, block: int, shared
 
 
 def test_without_known_sizes_l1_has_all_the_rest(make_run) -> None:
-    mine = A100.replace(shared_carve_outs_bytes=())
+    mine = dataclasses.replace(A100, shared_carve_outs_bytes=())
     held = make_run("ret;", block=1024).occupancy(mine)
     assert l1_bytes(mine, held, 10 * KIB) == (192 - 2 * 11) * KIB
 
@@ -190,10 +190,10 @@ def test_blocks_of_a_wave_share_and_waves_need_room(make_run) -> None:
     body = [(block, 0, 4096 * step, 0, line(step)) for block in range(24) for step in range(50)]
     counts = {index: {"warp_instructions": 24 * 4096 * 8} for index in range(7)}  # 56 * 4096 each
     run, trace = make_run(BODY, counts, grid=24), traced(body)
-    assert judged(run, trace, with_l2(50).replace(sm_count=12, max_blocks_per_sm=1)).reads == (1, 1, 1, 2)
-    assert judged(run, trace, with_l2(49).replace(sm_count=12, max_blocks_per_sm=1)).reads == (1, 1, 2, 2)
+    assert judged(run, trace, dataclasses.replace(with_l2(50), sm_count=12, max_blocks_per_sm=1)).reads == (1, 1, 1, 2)
+    assert judged(run, trace, dataclasses.replace(with_l2(49), sm_count=12, max_blocks_per_sm=1)).reads == (1, 1, 2, 2)
     # All at once: one walk.
-    assert judged(run, trace, with_l2(49).replace(sm_count=12)).reads == (1, 1, 1, 1)
+    assert judged(run, trace, dataclasses.replace(with_l2(49), sm_count=12)).reads == (1, 1, 1, 1)
 
 
 # ---- played through

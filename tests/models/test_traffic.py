@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from gpulab.gpus import Gpu, gpu
 from gpulab.models.run import KernelRun
 from gpulab.models.traffic import Traffic, traffic
-from gpulab.trace import LOAD, STORE, Recorder, Tracing
+from gpulab.trace import ARRAY, LOAD, STORE, Recorder, Tracing
 
 A100 = gpu("A100")
 BODY = "ld.global.f32 %f1, [%rd1]; st.global.f32 [%rd2], %f1; red.global.add.f32 [%rd3], %f1; ret;"
@@ -70,7 +71,7 @@ def test_reuse_that_l2_holds_costs_nothing(make_run) -> None:
     run = make_run(BODY, {0: {"sectors": 32_000}}, distinct_sectors_read=3200, footprint_sectors=3200)
     run = traced(run, [(4096 * step, 0, step % 800) for step in range(8000)])
     for lines, value, likely in ((1600, 3200, 3200), (800, 3200, 32_000), (799, 32_000, 32_000)):
-        spec = A100.replace(l2_bytes=lines * 128, l1_bytes=64 * 1024)
+        spec = dataclasses.replace(A100, l2_bytes=lines * 128, l1_bytes=64 * 1024)
         found = traffic(run, spec, run.occupancy(spec))
         assert (found.dram_read.low, found.dram_read.value, found.dram_read.high) == (3200, value, 32_000)
         assert (found.dram_likely.low, found.dram_likely.high) == (3200, likely)
@@ -79,14 +80,14 @@ def test_reuse_that_l2_holds_costs_nothing(make_run) -> None:
 def test_dram_moves_no_more_than_l2_is_asked_for(make_run) -> None:
     run = make_run(BODY, {0: {"sectors": 4000}}, distinct_sectors_read=3200, footprint_sectors=3200)
     run = traced(run, [(4096 * step, 0, step % 800) for step in range(8000)])
-    spec = A100.replace(l2_bytes=12_800, l1_bytes=64 * 1024)
+    spec = dataclasses.replace(A100, l2_bytes=12_800, l1_bytes=64 * 1024)
     assert traffic(run, spec, run.occupancy(spec)).dram_read.value == 4000
 
 
 def test_stores_are_written_back_when_they_leave(make_run) -> None:
     run = make_run(BODY, {1: {"sectors": 32_000, "bytes_asked": 1_024_000}}, distinct_sectors_written=3200)
     run = traced(run, [(4096 * step, 1, step % 800) for step in range(8000)])
-    spec = A100.replace(l2_bytes=128 * 799)
+    spec = dataclasses.replace(A100, l2_bytes=128 * 799)
     found = traffic(run, spec, run.occupancy(spec))
     assert (found.dram_write.low, found.dram_write.value, found.dram_write.high) == (3200, 32_000, 32_000)
     assert found.dram_read.high == 0
@@ -102,21 +103,28 @@ def test_launches_add_up(make_run) -> None:
 # ---- sampled launches
 
 
-def sampled(make_run, *, grid: int, ran: range, lines_of: Callable[[int], list[int]], **totals: int) -> KernelRun:
-    """A launch of `grid` blocks of which a stretch was traced; each goes over its lines once."""
-    recorder = Recorder(Tracing())
+def sampled(
+    make_run, *, grid: int, ran: range, lines: dict[str, Callable[[int], range]], totals: dict[str, int]
+) -> KernelRun:
+    """A launch of `grid` blocks of which a stretch was traced; each loads its lines of each array once."""
+    recorder, starts = Recorder(Tracing()), {name: place << 20 for place, name in enumerate(lines)}
     for block in ran:
-        for step, line in enumerate(lines_of(block)):
-            sectors = range(4 * line, 4 * line + 4)
-            recorder.request(sectors, kind=LOAD, block=block, warp=0, instruction=0, time=4096 * step)
-    sectors = grid * 4 * len(lines_of(0))
-    run = make_run(BODY, {0: {"sectors": sectors}}, grid=grid, sampled_blocks=3 * len(ran), **totals)
-    return dataclasses.replace(run, counters=dataclasses.replace(run.counters, trace=recorder.finish(ran)))
+        for name, of in lines.items():
+            for step, line in enumerate(of(block)):
+                sectors = range(4 * (starts[name] + line), 4 * (starts[name] + line) + 4)
+                recorder.request(sectors, kind=LOAD, block=block, warp=0, instruction=0, time=4096 * step)
+    seen = {name: 4 * len({line for block in ran for line in of(block)}) for name, of in lines.items()}
+    arrays = np.array([(starts[name], seen[name], 0, totals[name], 0) for name in lines], ARRAY)
+    trace = dataclasses.replace(recorder.finish(ran), arrays=arrays)
+    asked = grid * 4 * sum(len(of(ran[0])) for of in lines.values())
+    run = make_run(BODY, {0: {"sectors": asked}}, grid=grid, distinct_sectors_read=sum(totals.values()))
+    counters = dataclasses.replace(run.counters, trace=trace, sampled_blocks=3 * len(ran))
+    return dataclasses.replace(run, counters=counters)
 
 
 def small(sm_count: int, l2_lines: int) -> Gpu:
     """A GPU with one block per SM."""
-    return A100.replace(sm_count=sm_count, max_blocks_per_sm=1, l2_bytes=128 * l2_lines)
+    return dataclasses.replace(A100, sm_count=sm_count, max_blocks_per_sm=1, l2_bytes=128 * l2_lines)
 
 
 def read(run: KernelRun, spec: Gpu) -> float:
@@ -124,22 +132,28 @@ def read(run: KernelRun, spec: Gpu) -> float:
 
 
 def test_a_sampled_stream_moves_each_sector_once(make_run) -> None:
-    run = sampled(
-        make_run,
-        grid=1000,
-        ran=range(495, 505),
-        lines_of=lambda block: list(range(50 * block, 50 * block + 50)),
-        distinct_sectors_read=200_000,
-    )
+    lines = {"x": lambda block: range(50 * block, 50 * block + 50)}
+    run = sampled(make_run, grid=1000, ran=range(495, 505), lines=lines, totals={"x": 200_000})
     for l2_lines in (10, 1000, 10**6):
         assert read(run, small(100, l2_lines)) == pytest.approx(200_000, rel=1e-3)
 
 
 def test_each_wave_of_a_sampled_launch_reads_what_all_share(make_run) -> None:
     # All blocks read the same 500 lines: ten waves.
-    run = sampled(
-        make_run, grid=1000, ran=range(495, 505), lines_of=lambda _: list(range(500)), distinct_sectors_read=2000
-    )
+    run = sampled(make_run, grid=1000, ran=range(495, 505), lines={"x": lambda _: range(500)}, totals={"x": 2000})
     assert read(run, small(100, 500)) == 2000
-    assert read(run, small(100, 5)) == pytest.approx(20_000, rel=0.03)
+    assert read(run, small(100, 5)) == pytest.approx(20_000, rel=0.01)
     assert read(run, small(1000, 5)) == 2000  # a single wave
+
+
+def test_waves_of_a_sampled_matrix_product(make_run) -> None:
+    # 100 x 100 blocks: those of a row of the grid read the same 40 lines of a, those of a column the same 40 of b. A wave is
+    # a row: it reads 40 lines of a and all of b.
+    lines = {
+        "a": lambda block: range(block // 100 * 40, block // 100 * 40 + 40),
+        "b": lambda block: range(block % 100 * 40, block % 100 * 40 + 40),
+    }
+    totals = {"a": 16_000, "b": 16_000}
+    run = sampled(make_run, grid=10_000, ran=range(5045, 5057), lines=lines, totals=totals)
+    assert read(run, small(100, 40)) == pytest.approx(16_000 + 100 * 16_000, rel=0.02)
+    assert read(run, small(100, 10_000)) == 32_000

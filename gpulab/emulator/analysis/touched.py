@@ -89,6 +89,10 @@ class Touched:
         """Sectors that each allocation has: shape (allocations,), int64."""
         return np.array([-(-self._allocations[window].size // SECTOR_BYTES) for window in self.maps], np.int64)
 
+    def first_sectors(self) -> np.ndarray:
+        """The first sector of each allocation, as its address divided by 32: shape (allocations,), int64."""
+        return np.array([self._allocations[window].address // SECTOR_BYTES for window in self.maps], np.int64)
+
     def written_names(self) -> tuple[str, ...]:
         """Names of the allocations that were stored to."""
         names = (self._allocations[window].name for window, (_, written) in self.maps.items() if written.any())
