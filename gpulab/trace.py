@@ -80,7 +80,7 @@ class Merging:
 
 
 NEAR = Merging(window_bits=6, whole=True)
-FAR = Merging(window_bits=12, whole=False)
+FAR = Merging(window_bits=8, whole=False)
 
 
 @dataclass(frozen=True, slots=True)

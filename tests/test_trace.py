@@ -45,10 +45,10 @@ def test_near_events_of_one_window_become_one() -> None:
 
 def test_far_events_of_one_kind_become_one_with_the_sectors_of_all() -> None:
     recorder = Recorder(Tracing())
-    recorder.request([4], kind=LOAD, block=0, warp=3, instruction=8, time=4095)
+    recorder.request([4], kind=LOAD, block=0, warp=3, instruction=8, time=255)
     recorder.request([5], kind=LOAD, block=0, warp=2, instruction=7, time=20)
     recorder.request([7], kind=LOAD, block=0, warp=1, instruction=7, time=20)
-    recorder.request([7], kind=LOAD, block=0, warp=1, instruction=7, time=4096)
+    recorder.request([7], kind=LOAD, block=0, warp=1, instruction=7, time=256)
     recorder.request([6], kind=STORE, block=0, warp=0, instruction=1, time=20)
     recorder.request([6], kind=ATOMIC, block=0, warp=0, instruction=2, time=20)
     recorder.request([4], kind=LOAD, block=1, warp=0, instruction=7, time=20)
@@ -56,7 +56,7 @@ def test_far_events_of_one_kind_become_one_with_the_sectors_of_all() -> None:
         (0, 20, 0, 1, 1, 0b0100, STORE, 1),
         (0, 20, 0, 2, 1, 0b0100, ATOMIC, 1),
         (0, 20, 1, 7, 1, 0b1011, LOAD, 3),
-        (0, 4096, 1, 7, 1, 0b1000, LOAD, 1),
+        (0, 256, 1, 7, 1, 0b1000, LOAD, 1),
         (1, 20, 0, 7, 1, 0b0001, LOAD, 1),
     ]
     assert len(recorder.finish().near.events) == 0

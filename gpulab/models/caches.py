@@ -65,7 +65,7 @@ def caches(run: KernelRun, gpu: Gpu, occupancy: Occupancy) -> Caches:
         return Caches(size, np.ones(instructions), None, None)
     cached = cached_loads(run)
     loads = _kept(trace, ("l1", slots), lambda: loads_on_sms(trace, cached, slots))
-    shares = np.where(cached, miss_shares(loads, size), 1.0)
+    shares = np.where(cached, miss_shares(loads, size, run.config.blocks / gpu.sm_count), 1.0)
     resident = gpu.sm_count * slots
     duration = float(run.counters.warp_instructions.sum() / max(1, run.counters.warps))
     done = _kept(trace, ("l2", resident), lambda: accesses_in_waves(trace.far, resident, duration))

@@ -26,27 +26,39 @@ class SmLoads:
     Attributes
     ----------
     asked : numpy.ndarray
-        Sectors that each instruction asked for, in the sample, float64.
+        Sectors that each instruction asked for, in the sample, float64: in the blocks that the SM began with, and in those
+        that followed; shape (2, instructions).
     uses : SectorUses
         Each time that one was asked for; of several requests in one event only the first can miss.
-    instructions : numpy.ndarray
-        The instruction of each of these uses.
+    places : numpy.ndarray
+        Where each of these uses counts in `asked`, flattened.
+    blocks, slots : float and int
+        Blocks that are traced of an SM, and that it holds at once.
     rate : float
         Share of the lines that are in it.
     """
 
     asked: np.ndarray
     uses: SectorUses
-    instructions: np.ndarray
+    places: np.ndarray
+    blocks: float
+    slots: int
     rate: float
 
-    def missed(self, l1_bytes: float) -> np.ndarray:
-        """Sectors that an L1 of this size has not, float64, one for each instruction."""
-        missing = self.uses.missing(l1_bytes / LINE_BYTES * self.rate)
-        return np.bincount(self.instructions[missing], minlength=len(self.asked)).astype(float)
+    def missed(self, l1_bytes: float, blocks: float) -> np.ndarray:
+        """Sectors that an L1 of this size has not, as in `asked`; `blocks` is how many an SM runs in all."""
+        # If fewer are traced than are there at once, they have their share of L1.
+        there = min(1.0, self.blocks / min(self.slots, max(1.0, blocks)))
+        missing = self.uses.missing(l1_bytes / LINE_BYTES * self.rate * there)
+        return np.bincount(self.places[missing], minlength=self.asked.size).reshape(self.asked.shape)
+
+    def weights(self, blocks: float) -> np.ndarray:
+        """How many blocks those that the SM began with, and those that followed, stand for: shape (2, 1)."""
+        following = self.blocks - self.slots
+        return np.array([[1.0], [max(1.0, (blocks - self.slots) / following) if following > 0 else 1.0]])
 
 
-def loads_on_sms(trace: Trace, cached: np.ndarray, blocks_per_sm: int) -> SmLoads:
+def loads_on_sms(trace: Trace, cached: np.ndarray, slots: int) -> SmLoads:
     """The loads that look into L1, in the order of an SM that holds so many blocks.
 
     Parameters
@@ -54,26 +66,28 @@ def loads_on_sms(trace: Trace, cached: np.ndarray, blocks_per_sm: int) -> SmLoad
     trace : Trace
     cached : numpy.ndarray
         For each instruction whether it is a load that L1 may serve, bool.
-    blocks_per_sm : int
+    slots : int
     """
     events = trace.near.events
-    sms = _sms(trace, events["block"])
-    clocks = clocks_on_sms(events, sms, blocks_per_sm)
+    sms, turns, blocks = _turns(trace)
+    clocks = clocks_on_sms(events, sms, slots)
     kept = np.flatnonzero(cached[events["instruction"]])
     kept = kept[np.lexsort((clocks[kept], sms[kept]))]
     events, sms = events[kept], sms[kept]
+    places = events["instruction"] + len(cached) * (turns[kept] >= slots)
     # Two SMs have nothing in common, so one that follows the other is a walk over other lines.
     uses = Uses(events["line"].astype(np.int64) * 2 + sms, events["sectors"]).of_sectors()
-    asked = np.bincount(events["instruction"], SECTORS_OF[events["sectors"]] * events["count"], len(cached))
-    return SmLoads(asked, uses, events["instruction"][uses.events], trace.near.rate)
+    asked = np.bincount(places, SECTORS_OF[events["sectors"]] * events["count"], 2 * len(cached)).reshape(2, -1)
+    return SmLoads(asked, uses, places[uses.events], blocks, slots, trace.near.rate)
 
 
-def _sms(trace: Trace, blocks: np.ndarray) -> np.ndarray:
-    """On which SM each block ran: 0, or 1."""
-    traced = np.unique(blocks) if trace.near.blocks is None else trace.near.blocks
+def _turns(trace: Trace) -> tuple[np.ndarray, np.ndarray, float]:
+    """Of each event the SM of its block (0 or 1), and how many blocks began there before; how many each SM has."""
+    blocks = np.unique(trace.near.events["block"]) if trace.near.blocks is None else trace.near.blocks
     # Blocks that follow each other share an SM only if the GPU has no other.
-    sms = 1 if (np.diff(traced) == 1).all() else trace.near_sms
-    return np.searchsorted(traced, blocks) % sms
+    sms = 1 if (np.diff(blocks) == 1).all() else trace.near_sms
+    numbers = np.searchsorted(blocks, trace.near.events["block"])
+    return numbers % sms, numbers // sms, max(1.0, len(blocks) / sms)
 
 
 def cached_loads(run: KernelRun) -> np.ndarray:
@@ -88,13 +102,22 @@ def _passes_l1(form: FormLike) -> bool:
     return form.cache in ("cg", "cv") or strong
 
 
-def miss_shares(loads: SmLoads, l1_bytes: float) -> np.ndarray:
+def miss_shares(loads: SmLoads, l1_bytes: float, blocks: float) -> np.ndarray:
     """Share of each instruction's load sectors that miss in L1, float64.
 
-    An instruction that is not in the sample of all lines was not executed by these blocks: it gets the mean (1 if there is
-    none). If only some lines are sampled, it goes to few lines again and again, and they are in L1.
+    An instruction that is not in a sample of all lines was not executed by these blocks: it gets the mean (1 if there is
+    none). If lines are missing in the sample, it goes to few of them again and again, and they are in L1.
+
+    Parameters
+    ----------
+    loads : SmLoads
+    l1_bytes : float
+    blocks : float
+        How many an SM runs in all.
     """
-    asked, missed = loads.asked, loads.missed(l1_bytes)
+    weights = loads.weights(blocks)
+    asked = (loads.asked * weights).sum(axis=0)
+    missed = (loads.missed(l1_bytes, blocks) * weights).sum(axis=0)
     mean = missed.sum() / asked.sum() if asked.any() else 1.0
-    unknown = 0.0 if loads.rate < 1 and asked.any() else mean
+    unknown = 0.0 if loads.rate < 1 else mean
     return np.divide(missed, asked, out=np.full(len(asked), unknown), where=asked > 0)

@@ -15,7 +15,6 @@ from gpulab.gpus import Gpu
 from gpulab.models.chain import chain_shares
 from gpulab.models.costs import issue_slots, pipe_cycles
 from gpulab.models.run import KernelRun
-from gpulab.models.sharing import l1_misses
 from gpulab.models.timing import PIPES, SOFTNESS, TimeEstimate
 from gpulab.models.traffic import ATOMICS, Traffic
 
@@ -89,4 +88,4 @@ class _Work:
     def _l2(self) -> np.ndarray:
         """Sectors that go to L2: those that loads miss, all of stores and atomics."""
         writes = self._tally.where(kinds=("store", *ATOMICS), spaces=("global",))
-        return l1_misses(self._run) + np.where(writes, self._run.counters.sectors, 0.0)
+        return self._traffic.l1_misses + np.where(writes, self._run.counters.sectors, 0.0)

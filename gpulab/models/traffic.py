@@ -89,10 +89,12 @@ def traffic(run: KernelRun, gpu: Gpu, occupancy: Occupancy, l1_misses: np.ndarra
     tally, counters, done = run.tally(), run.counters, caches(run, gpu, occupancy)
     loads = tally.where(kinds=("load",), spaces=("global",))
     misses = np.where(loads, counters.sectors * done.l1_miss_shares, 0.0) if l1_misses is None else l1_misses
-    l2_read = round(float(misses[loads].sum()))
     l2_write = tally.total("sectors", kinds=("store",), spaces=("global",))
     asked = tally.total("bytes_asked", kinds=("store",), spaces=("global",))
     l2_atomic = tally.total("sectors", kinds=ATOMICS, spaces=("global",))
+    # What is read at all comes through L2 once, however few of its lines the trace has.
+    at_least = min(int(counters.sectors[loads].sum()), counters.distinct_sectors_read - l2_atomic)
+    l2_read = max(round(float(misses[loads].sum())), at_least)
     reads = _moved(counters.distinct_sectors_read, l2_read + l2_atomic, done.reads)
     writes = _moved(counters.distinct_sectors_written, l2_write + l2_atomic, done.writes)
     return Traffic(

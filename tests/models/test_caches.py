@@ -159,6 +159,13 @@ def test_a_load_without_events_is_as_good_as_the_others(make_run) -> None:
     assert modeled(make_run, []).l1_miss_shares.tolist() == [1] * 7
 
 
+def test_few_lines_that_a_sample_has_not_are_in_l1(make_run) -> None:
+    # Every request goes to one line, and too many to record them: the sample is halved until it has no line.
+    whole = traced([(0, 0, 100 * step, 0, line(3)) for step in range(10)])
+    trace = Trace(Stream(whole.near.events[:0], ALL_LINES // 64, whole.near.blocks), whole.far)
+    assert judged(make_run(BODY), trace, A100).l1_miss_shares[0] == 0
+
+
 # ---- L2, by hand
 
 

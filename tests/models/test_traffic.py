@@ -11,7 +11,7 @@ import pytest
 from gpulab.gpus import Gpu, gpu
 from gpulab.models.run import KernelRun
 from gpulab.models.traffic import Traffic, traffic
-from gpulab.trace import ARRAY, LOAD, STORE, Recorder, Tracing
+from gpulab.trace import ALL_LINES, ARRAY, EVENT, LOAD, STORE, Recorder, Stream, Trace, Tracing
 
 A100 = gpu("A100")
 BODY = "ld.global.f32 %f1, [%rd1]; st.global.f32 [%rd2], %f1; red.global.add.f32 [%rd3], %f1; ret;"
@@ -47,6 +47,14 @@ def test_what_l1_keeps_does_not_reach_l2(make_run) -> None:
     found = moved(traced(run, [(64 * step, 0, step // 8) for step in range(80)]))
     assert (found.l2_read, found.dram_read.value) == (400, 400)
     assert found.l1_misses.tolist() == [400, 0, 0, 0]
+
+
+def test_what_is_read_at_all_passes_l2(make_run) -> None:
+    # One line that is loaded again and again, but not in the sample.
+    trace = Trace(Stream(np.zeros(0, EVENT), ALL_LINES // 64), Stream(np.zeros(0, EVENT), ALL_LINES // 64))
+    run = make_run(BODY, {0: {"sectors": 3200}}, distinct_sectors_read=4)
+    found = moved(dataclasses.replace(run, counters=dataclasses.replace(run.counters, trace=trace)))
+    assert (found.l2_read, found.dram_read.value) == (4, 4)
 
 
 def test_loads_are_taken_to_miss_where_nothing_was_traced(make_run) -> None:
