@@ -275,8 +275,8 @@ def _operand_problem(form: Form, instruction: Instruction) -> str | None:
         if not _fits(operand, role, form.vector):
             needed = f" It takes {role.count} registers." if role.shape == "fragment" else ""
             return f"Operand '{role.name}' of '{instruction.text}' does not fit {form.syntax}.{needed}"
-    if form.boolean is not None and len(operands) < len(roles):
-        return f"'{instruction.text}' needs a predicate to combine with."
+    if form.comparison is not None and (form.boolean is not None) != (len(operands) == len(roles)):
+        return f"'{instruction.text}' needs a predicate to combine with exactly if it says how (.and, .or, .xor)."
     if roles and roles[-1].name == "h" and form.cache_hint != (len(operands) == len(roles)):
         return f"'{instruction.text}' needs a cache policy exactly if it says .L2::cache_hint."
     if form.is_copy and form.access_bytes not in COPY_BYTES[form.cache or ""]:

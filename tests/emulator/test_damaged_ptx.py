@@ -108,3 +108,43 @@ def test_a_variable_larger_than_this_computer() -> None:
             gpulab.emulator.place_variables(module, gpulab.emulator.Memory())
     finally:
         resource.setrlimit(resource.RLIMIT_AS, limit)
+
+
+@pytest.mark.parametrize("engine", ENGINE_NAMES)
+@pytest.mark.parametrize(("predicate", "chosen"), [("0", 5), ("1", 3), ("7", 3), ("-1", 3)])
+def test_a_constant_in_the_place_of_a_predicate(engine: str, predicate: str, chosen: int) -> None:
+    body = (
+        f"ld.param.u64 %rd1, [a]; selp.u32 %r1, 3, 5, {predicate}; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd1, %rd1, %rd2;"
+    )
+    found = np.zeros(8, np.uint32)
+    run(engine, kernel("u64 a", f"{body} st.global.u32 [%rd1], %r1;"), found, block=1)
+    assert found.tolist() == [chosen if place == chosen else 0 for place in range(8)]
+
+
+@pytest.mark.parametrize("what", ["wait_all", "commit_group", "wait_group 0", "mbarrier.arrive.shared.b64 [bar]"])
+def test_the_check_of_a_kernel_that_waits_for_copies_and_makes_none(what: str) -> None:
+    text = kernel("u64 a", f"cp.async.{what};", variables=".shared .align 8 .b64 bar;")
+    assert gpulab.check(gpulab.PtxKernel(text)[2, 64], np.zeros(1)).ok
+
+
+@pytest.mark.parametrize("engine", ENGINE_NAMES)
+@pytest.mark.parametrize("guard", ["", "@!%p4", "@%p3"])
+def test_parameters_by_an_address_that_is_the_same_for_all_lanes(engine: str, guard: str) -> None:
+    """As arrays in a kernel's parameters are read in a loop: the index is in a register."""
+    body = f"""
+    ld.param.u64 %rd1, [a]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd1, %rd1, %rd2; setp.ne.u32 %p3, %r1, 1;
+    mov.b64 %rd3, b; mov.u32 %r2, 0;
+L:  {guard} ld.param.u32 %r3, [%rd3+4]; add.u32 %r4, %r4, %r3; add.u64 %rd3, %rd3, 4; add.u32 %r2, %r2, 1;
+    setp.lt.u32 %p1, %r2, 2; @%p1 bra L;
+    st.global.u32 [%rd1], %r4;
+"""
+    found = np.zeros(3, np.uint32)
+    text = kernel("u64 a, align 4 .b8 b[12]", body)
+    run(engine, text, found, np.array([(1, 20, 300)], "u4,u4,u4")[0], block=3)
+    assert found.tolist() == ([320, 0, 320] if guard == "@%p3" else [320] * 3)
+
+
+@pytest.mark.parametrize("destination", ["_", "_|%p1", "%r1|_", "%r1|%p1"])
+def test_the_check_of_a_shuffle_whose_result_nobody_wants(destination: str) -> None:
+    text = kernel("u64 a", f"shfl.sync.up.b32 {destination}, %r2, 1, 0, -1;")
+    assert gpulab.check(gpulab.PtxKernel(text)[1, 32], np.zeros(1)).ok

@@ -231,6 +231,14 @@ def test_an_exited_part_of_a_warp_counts_at_a_barrier_for_whole_warps(engine: st
     assert result(engine, body, threads=40) == [0] * 5 + [1] * 35
 
 
+def test_lanes_that_jump_over_a_barrier_to_their_exit_count_at_it(engine: str) -> None:
+    """As any that have exited: with the one lane that arrives they are a whole warp."""
+    body = """
+    st.global.u32 [%rd4], 6; setp.eq.u32 %p1, %r1, 3; @%p1 barrier.sync 0, 32;
+"""
+    assert result(engine, body, threads=4) == [6] * 4
+
+
 BY_LANES = """
     mov.u32 %r9, tile; mad.lo.u32 %r9, %r1, 4, %r9; xor.b32 %r8, %r1, 5; mov.u32 %r7, tile; mad.lo.u32 %r7, %r8, 4, %r7;
     and.b32 %r2, %r1, 1; setp.eq.u32 %p1, %r2, 0; @%p1 bra EVEN;

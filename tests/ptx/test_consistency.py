@@ -190,6 +190,21 @@ REFUSED_CALLS = {
     "call k, (a);": "'k' is a kernel",
     "st.param.u64 [a], %rd1;": "parameters of a kernel can only be loaded",
     "mov.u32 %r1, _;": "does not fit",
+    "neg.f64 %rd1, text;": "operand 'a' is of another kind than a .f64",
+    "add.u64 %rd1, text, 4;": "operand 'a' is of another kind than a .u64",
+    "mov.u32 %r1, text;": "the address of 'text' has 64 bits",
+    "mov.b64 %rd1, {text, %r1};": "operand 'a' is of another kind than a .b32",
+    "add.u32 %r1, 1.5, %r2;": "operand 'a' is of another kind than a .u32",
+    "add.f32 %f1, %f2, 1;": "operand 'b' is of another kind than a .f32",
+    "mov.u64 %rd1, %laneid;": "operand 'a' is of another kind than a .u64",
+    "mov.u32 %r1, %clock64;": "operand 'a' is of another kind than a .u32",
+    "ld.global.v2.u32 {5, %r1}, [%rd1];": "operand 'd' is of another kind than a register",
+    "mov.b64 {%r1, %r2, %r3}, %rd1;": ".b64 is not made of 3 parts",
+    "mov.b64 {%r1, %rd2}, %rd1;": "register %rd2 has type .b64, but .b32 is needed",
+    "mov.u64 {%r1, %r2}, %rd1;": ".u64 is not made of 2 parts",
+    "ld.global.u32 %r1, [%f1];": "register %f1 of type .f32 holds no address",
+    "set.eq.u32.u32 %r1, %r2, %r3, %p1;": "needs a predicate to combine with exactly if",
+    "setp.eq.and.u32 %p1, %r2, %r3;": "needs a predicate to combine with exactly if",
     "mov.b64 %rd1, {_, %r1};": "does not fit",
 }
 # Accesses outside a variable: ptxas takes them, and reads or writes something else.
@@ -211,6 +226,11 @@ TAKEN_CALLS = [
     ".param .align 8 .b8 p[16]; st.param.b64 [p+8], %rd1; call pair, (p);",
     "call register, (5);",
     "@%p1 call register, (%f1);",
+    "mov.b32 %r1, 0f3F800000; mov.b64 %rd1, 0d3FF0000000000000; mov.f64 %rd1, 1.5; add.f64 %rd1, %rd1, 0f3F800000;",
+    "mov.u64 %rd1, %globaltimer; mov.u32 %r1, %globaltimer_lo; cvt.u64.u32 %rd2, %laneid; mov.b32 %f1, %laneid;",
+    "mov.b64 %rd1, {1, %r1}; mov.b64 {%r1, %f2}, %rd1; mov.u64 %rd1, text+2; cvta.global.u64 %rd1, text; mov.b32 %r1, {%r2};",
+    "ld.global.v2.f32 {%r1, %f1}, [%rd1]; st.global.v2.u32 [%rd1], {5, 6}; st.global.v4.u16 [%rd1], {%r1, %r2, %r3, %r4};",
+    "setp.eq.and.u32 %p1, %r1, %r2, !%p2; set.eq.u32.u32 %r1, %r2, %r3; selp.b32 %r1, 1, 2, !%p1;",
     "setp.eq.u32 _|%p1, %r1, %r2; atom.global.add.u32 _, [%rd1], 1; mov.b64 {_, %r1}, %rd1;",
 ]
 

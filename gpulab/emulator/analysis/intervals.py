@@ -298,7 +298,8 @@ def _divide(form: Form, sources: list[Interval]) -> Interval | None:
 @_rule("selp")
 def _select(form: Form, sources: list[Interval]) -> Interval | None:
     first, second, (low, high) = sources
-    chosen = [second] * (low == 0) + [first] * (high == 1)
+    # A constant in the place of the predicate need not be 0 or 1.
+    chosen = [second] * (low <= 0 <= high) + [first] * ((low, high) != (0, 0))
     return min(low for low, _ in chosen), max(high for _, high in chosen)
 
 

@@ -70,7 +70,7 @@ def before(state: State) -> None:
         return
     if is_fence(state.program, state.index):
         state.b.call("check_fence", None, state.context, _warp(state), state.on())
-    if state.form.opcode == "cp" and not state.form.is_copy:
+    if state.form.opcode == "cp" and not state.form.is_copy and state.program.copies:
         _follow_copies(state)
     if state.index in _facts(state).indices.arithmetic:
         _watch_overflow(state)

@@ -14,7 +14,7 @@ from gpulab.emulator.checking.layout import EXITED, FROM_LANE_SHIFT, own, own_wo
 from gpulab.emulator.llvm.ir import Value, constant
 from gpulab.emulator.llvm.permute import permuted
 from gpulab.ptx.opcodes import Form, read_registers, registers_in, written_registers
-from gpulab.ptx.syntax import Group, Instruction, Operand, Register
+from gpulab.ptx.syntax import Group, Instruction, Operand, Pair, Register
 
 if TYPE_CHECKING:
     from gpulab.emulator.lower.values import State
@@ -84,10 +84,10 @@ def shuffle(state: State, registers: dict[str, int], sources: Value, mask: Value
     if isinstance(value, Register) and value.name in registers:
         carried = permuted(b, _get(state, registers[value.name]), sources)
     origins = b.select(here, b.widen(carried), undefined)
-    first, *rest = written_registers(state.instruction, state.form)
-    _put(state, registers[first], origins)
-    for name in rest:
-        _put(state, registers[name], constant("i32", 0))
+    destination = state.instruction.operands[0]
+    received = destination.first if isinstance(destination, Pair) else destination
+    for name in written_registers(state.instruction, state.form):
+        _put(state, registers[name], origins if Register(name) == received else constant("i32", 0))
 
 
 # ---- what is used, and how

@@ -147,6 +147,9 @@ def _credit(state: State, arriving: Value) -> Value:
     if not state.plan.general:
         return constant("i32", -1)
     b, live = state.b, live_lanes(state)
+    if state.program.graph.blocks[state.block.successors[0]].exits_only:
+        # Active lanes whose guard is false have gone on, and there they only exit.
+        live = b.and_(live, b.or_(arriving, b.not_(b.load("i32", state.active))))
     missing = b.and_(live, b.not_(b.or_(arriving, general_mask(state, "arrived"))))
     return b.or_(arriving, b.select(b.is_("eq", missing, 0), b.not_(live), constant("i32", 0)))
 

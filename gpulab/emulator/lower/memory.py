@@ -82,7 +82,9 @@ def _load_parameter(state: State, access: Access, destinations: list[Operand]) -
             place = b.offset(base, offset + number * bits_of(element) // 8)
             state.write(destination, b.load(element, place, align=1, note=", !invariant.load !0"), type_name)
         return
-    with_lanes(state, access, destinations, lambda: whole(b, type_name, _gather(state, access)))
+    with_lanes(
+        state, access, destinations, lambda: whole(b, type_name, _uniform_values(state, access, _gather(state, access)))
+    )
 
 
 # ---- reading
