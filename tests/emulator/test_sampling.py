@@ -1,6 +1,7 @@
 """Sampled launches: the chosen blocks, and the extrapolated counters against those of the whole grid."""
 
 import gc
+import math
 
 import numpy as np
 import pytest
@@ -115,6 +116,20 @@ def test_a_sample_stands_for_the_grid(grid: tuple[int, int, int], blocks: int) -
     assert len(set(ran.tolist())) == len(ran) == sample.blocks <= blocks
     assert ran.min() >= 0 and ran.max() < launch.blocks
     assert sum(sample.weights[each] for each in classes(launch, ran).tolist()) == pytest.approx(launch.blocks)
+
+
+@pytest.mark.parametrize(("grid", "blocks"), [((1000, 1, 1), 48), ((32, 88, 1), 100), ((7, 9, 11), 40)])
+def test_blocks_that_share_an_sm_are_part_of_the_sample(grid: tuple[int, int, int], blocks: int) -> None:
+    sample = choose(LaunchConfig.of(grid, 32), blocks, apart=40, together=8)
+    ran = np.concatenate(sample.stretches)
+    assert len(set(ran.tolist())) == len(ran) == sample.blocks == blocks
+    assert sample.near is not None and np.diff(sample.near).tolist() == [40] * 7
+    assert set(sample.near.tolist()) <= set(ran.tolist()) <= set(range(math.prod(grid)))
+    assert sample.middle is sample.stretches[1]
+
+
+def test_a_small_grid_has_no_blocks_that_share_an_sm() -> None:
+    assert choose(LaunchConfig.of(30, 32), 12, apart=40, together=8).near is None
 
 
 def test_classes_by_hand() -> None:
