@@ -97,6 +97,8 @@ def _check_operands(instruction: Instruction, form: Form, registers: dict[str, s
             declared = registers[operand.base.name]
             if declared not in _ADDRESSES:
                 raise refusal(instruction, f"register {operand.base.name} of type .{declared} holds no address.")
+        if role.type == "size":
+            _check_size(instruction, operand, registers)
         if role.type not in TYPE_BYTES:
             continue
         for element, type_name in _elements(instruction, operand, role):
@@ -110,6 +112,14 @@ def _check_operands(instruction: Instruction, form: Form, registers: dict[str, s
             elif role.written or not _can_be_read(element, instruction, type_name):
                 what = "a register" if role.written else f"a .{type_name}"
                 raise refusal(instruction, f"operand '{role.name}' is of another kind than {what}.")
+
+
+def _check_size(instruction: Instruction, operand: Operand, registers: dict[str, str]) -> None:
+    """What an asynchronous copy reads: a number of bytes, or a predicate that it reads nothing."""
+    if isinstance(operand, Immediate) and isinstance(operand.value, int):
+        return
+    if not isinstance(operand, Register) or registers[operand.name] not in ("pred", "u32", "s32", "b32"):
+        raise refusal(instruction, "what it reads is said by a .u32 or a predicate.")
 
 
 def _elements(instruction: Instruction, operand: Operand, role: Role) -> Iterator[tuple[Operand, str]]:

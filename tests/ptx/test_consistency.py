@@ -202,6 +202,7 @@ REFUSED_CALLS = {
     "mov.b64 {%r1, %r2, %r3}, %rd1;": ".b64 is not made of 3 parts",
     "mov.b64 {%r1, %rd2}, %rd1;": "register %rd2 has type .b64, but .b32 is needed",
     "mov.u64 {%r1, %r2}, %rd1;": ".u64 is not made of 2 parts",
+    "cp.async.ca.shared.global [%r1], [%rd1], 8, %rd2;": "by a .u32 or a predicate",
     "ld.global.u32 %r1, [%f1];": "register %f1 of type .f32 holds no address",
     "set.eq.u32.u32 %r1, %r2, %r3, %p1;": "needs a predicate to combine with exactly if",
     "setp.eq.and.u32 %p1, %r2, %r3;": "needs a predicate to combine with exactly if",
