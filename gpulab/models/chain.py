@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpulab.gpus import Gpu
-from gpulab.models.costs import BRANCH_CYCLES, issue_slots, result_latency
+from gpulab.models.costs import BRANCH_CYCLES, issue_slots, pipe_cycles, result_latency
 from gpulab.models.run import BlockLike, KernelRun
 from gpulab.models.tally import FormLike
 from gpulab.models.traffic import Traffic
@@ -78,9 +78,11 @@ def memory_latencies(run: KernelRun, gpu: Gpu, traffic: Traffic) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """An instruction as the walk sees it."""
+    """An instruction as the walk sees it; `interval` is how long it holds its pipe (`pipe`) in the warp's sub-partition."""
 
     slots: float
+    pipe: str
+    interval: float
     latency: float
     reads: tuple[str, ...]
     writes: tuple[str, ...]
@@ -108,6 +110,7 @@ class _Walk:
         self._ready: dict[str, float] = {}
         self._maker: dict[str, int] = {}
         self._stored: dict[str, float] = {}
+        self._held: dict[str, float] = {}
         self._copied = 0.0
         self._groups: list[float] = []
 
@@ -138,7 +141,10 @@ class _Walk:
             self._maker.update(dict.fromkeys(step.writes, index))
 
     def _issue(self, step: _Step, block: BlockLike) -> None:
-        now = max([self._slot, *(self._ready.get(name, 0.0) for name in step.reads)])
+        held = max(self._slot, self._held.get(step.pipe, 0.0))
+        now = max([held, *(self._ready.get(name, 0.0) for name in step.reads)])
+        # As with issue slots, an instruction that waits for its operands keeps none from the pipe that is ready.
+        self._held[step.pipe] = held + step.interval
         if step.loads_from:
             now = max(now, self._stored.get(step.loads_from, 0.0))
         if step.stores_to:
@@ -184,6 +190,7 @@ def _steps(run: KernelRun, memory: np.ndarray, gpu: Gpu) -> list[_Step]:
         steps.append(
             _Step(
                 0.0 if instruction.synthetic else issue_slots(form),
+                *(("", 0.0) if instruction.synthetic else _pipe(form, gpu)),
                 0.0 if instruction.synthetic else memory[index] or result_latency(form, gpu),
                 tuple(read_registers(instruction, form)),
                 tuple(written_registers(instruction, form)),
@@ -195,6 +202,13 @@ def _steps(run: KernelRun, memory: np.ndarray, gpu: Gpu) -> list[_Step]:
             )
         )
     return steps
+
+
+def _pipe(form: FormLike, gpu: Gpu) -> tuple[str, float]:
+    """The pipe that an instruction holds longest, and for how many cycles, of the sub-partition that its warp is on."""
+    held = pipe_cycles(form, gpu) or {"": 0.0}
+    pipe = max(held, key=lambda name: held[name])
+    return pipe, held[pipe] * gpu.schedulers_per_sm
 
 
 def _copying(instruction: Instruction, form: FormLike) -> tuple[str, int]:

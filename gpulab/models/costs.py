@@ -26,7 +26,12 @@ _EXPANSIONS = {
 }
 _FREE = ("cvta", "call")
 _FLOAT_PROGRAMS = {("div", "f32"): 10.0, ("rcp", "f32"): 7.0, ("sqrt", "f32"): 8.0}
-_FLOAT64_PROGRAM = 16.0
+#: For doubles: as long as so many FMAs hold the pipe, and as long as so many take one after the other
+#: (te42kyfo/gpu-benches, cuda-incore on a V100: 7.5 and 9.6 cycles for each warp, 112 and 101 cycles in a chain).
+_FLOAT64_PROGRAMS = {"div": (7.5, 14.0), "sqrt": (9.6, 12.6)}
+_FLOAT64_PROGRAM = _FLOAT64_PROGRAMS["div"]
+#: One MUFU each; of these, other forms than ``.ftz`` scale denormals before or behind it.
+_SINGLE_MUFU = ("ex2", "lg2", "rcp", "rsqrt", "sqrt", "tanh")
 BRANCH_CYCLES = 8.0
 BARRIER_CYCLES = 20.0
 #: Latency of a product of 16 x 8 x 16 halves on an A100 (W. Sun et al., "Dissecting Tensor Cores via Microbenchmarks").
@@ -64,9 +69,9 @@ def _matrix_slots(matrix: Matrix) -> float:
 
 def _special_slots(form: FormLike) -> float:
     if form.type == "f64":
-        return _FLOAT64_PROGRAM
+        return _FLOAT64_PROGRAMS.get(form.opcode, _FLOAT64_PROGRAM)[0]
     if form.mode in ("approx", "full"):
-        return 2.0
+        return 1.0 if form.opcode in _SINGLE_MUFU and form.ftz else 2.0
     return _FLOAT_PROGRAMS.get((form.opcode, form.type or ""), 2.0)
 
 
@@ -107,8 +112,11 @@ def pipe_cycles(form: FormLike, gpu: Gpu) -> dict[str, float]:
         return {"alu": slots * half_rate}
     if form.pipe == "tensor" and form.matrix:
         return {"tensor": 32 * form.matrix.flops / tensor_rate(form.matrix, gpu)}
-    if form.pipe in ("fp64", "fp16", "sfu"):
-        lanes = {"fp64": gpu.fp64_lanes_per_sm, "fp16": gpu.fp16_lanes_per_sm, "sfu": gpu.sfu_lanes_per_sm}[form.pipe]
+    if form.pipe == "sfu":
+        # One instruction of the program is the MUFU; the others are FP32 arithmetic.
+        return {"sfu": 32 / gpu.sfu_lanes_per_sm, "fma": (slots - 1) * 32 / gpu.fp32_lanes_per_sm}
+    if form.pipe in ("fp64", "fp16"):
+        lanes = {"fp64": gpu.fp64_lanes_per_sm, "fp16": gpu.fp16_lanes_per_sm}[form.pipe]
         return {form.pipe: slots * 32 / lanes}
     if form.pipe == "convert" and "f64" in (form.type, form.source_type):
         return {"sfu": slots * 32 / gpu.sfu_lanes_per_sm}
@@ -125,7 +133,8 @@ def result_latency(form: FormLike, gpu: Gpu) -> float:
     """Cycles from issue to a dependent issue, for all that does not depend on where data lie."""
     slots = issue_slots(form)
     if form.pipe == "fp64":
-        return gpu.fp64_latency_cycles * max(1.0, slots)
+        chain = _FLOAT64_PROGRAMS.get(form.opcode, _FLOAT64_PROGRAM)[1] if form.kind == "special" else 1.0
+        return gpu.fp64_latency_cycles * chain
     if form.pipe == "tensor":
         return TENSOR_CYCLES
     if form.pipe == "sfu":

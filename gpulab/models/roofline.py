@@ -132,12 +132,14 @@ def _ceilings(gpu: Gpu, kernels: Sequence[Placed], unit: str) -> tuple[Ceiling, 
         return (Ceiling(f"issue {rate / 1e9:,.0f} billion warp instructions/s", rate),)
     lanes = {"fp16": gpu.fp16_lanes_per_sm, "fp32": gpu.fp32_lanes_per_sm, "fp64": gpu.fp64_lanes_per_sm}
     used = {pipe for pipe in lanes for kernel in kernels if kernel.tally.flop((pipe,))}
-    rates = {pipe.upper(): 2 * lanes[pipe] for pipe in used}
+    rates = {pipe.upper(): 2 * lanes[pipe] * gpu.clock_hz for pipe in used}
+    # Where a GPU does not hold its boost clock with all tensor cores at work, its data sheet says so.
+    tensor_hz = min(gpu.clock_hz, gpu.tensor_clock_hz)
     for kernel in kernels:
-        rates |= {f"{kind.upper()} tensor": rate for kind, rate in tensor_rates(kernel.tally, gpu).items()}
+        rates |= {f"{kind.upper()} tensor": rate * tensor_hz for kind, rate in tensor_rates(kernel.tally, gpu).items()}
     ceilings = []
-    for name, per_cycle in sorted((rates or {"FP32": 2 * lanes["fp32"]}).items(), key=lambda item: -item[1]):
-        rate = gpu.sm_count * per_cycle * gpu.clock_hz
+    for name, per_s in sorted((rates or {"FP32": 2 * lanes["fp32"] * gpu.clock_hz}).items(), key=lambda item: -item[1]):
+        rate = gpu.sm_count * per_s
         ceilings.append(Ceiling(f"{name} {rate / 1e12:,.1f} TFLOP/s", rate))
     return tuple(ceilings)
 

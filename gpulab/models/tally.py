@@ -36,6 +36,9 @@ class FormLike(Protocol):
     def space(self) -> str | None: ...
 
     @property
+    def ftz(self) -> bool: ...
+
+    @property
     def pipe(self) -> str: ...
 
     @property
