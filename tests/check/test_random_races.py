@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import gpulab
@@ -91,6 +91,9 @@ def test_shared_memory(chosen: list[tuple[int, int, int, int]], how: list[int]) 
     assert {fault.kind for fault in report.faults} <= {"race", "warp-sync"}
 
 
+@example([(0, 0, STORE, 0), (0, 32, ADD, 0), (1, 0, ADD, 0)], [NO_SYNC] * PHASES)  # its own atomic hides the store
+@example([(0, 0, LOAD, 0), (0, 32, ADD, 0), (1, 0, ADD, 0)], [NO_SYNC] * PHASES)
+@example([(0, 0, STORE, 0), (0, 64, ADD, 0), (1, 1, ADD, 0)], [BLOCK_SYNC] * PHASES)
 @settings(max_examples=60, deadline=None)
 @given(accesses, syncs)
 def test_global_memory_of_two_blocks(chosen: list[tuple[int, int, int, int]], how: list[int]) -> None:

@@ -3,7 +3,7 @@
 Of the readers since the last store two are kept, and these as far apart as can be: in two blocks, else in two warps, else two
 lanes. A later store that is not ordered after all readers of a piece is then not ordered after one of the two, as long as
 only barriers of the whole block and warp synchronizations of whole warps order things. Of several unordered atomics the last
-is the store, and one before it is kept among the readers, marked.
+is the store, and one before it is kept among the readers, marked; a plain store before an atomic is kept there too.
 """
 
 from __future__ import annotations
@@ -150,11 +150,27 @@ def _write(b: Builder, cell: Value, conflict: Value) -> None:
     is_new = b.or_(was_silent, b.compare("ult", time_of(b, writer), b.argument("since", "i64")))
     quietly = b.select(is_new, b.or_(me, SILENT << STRENGTH_SHIFT), writer)
     b.store(b.select(silent, quietly, me), b.offset(cell, WRITER))
-    atomics = b.and_(atomic, b.is_("eq", _strength(b, writer), STRONG))
-    earlier = b.select(b.and_(atomics, live), b.or_(writer, MARKED << STRENGTH_SHIFT), nothing)
-    for place, kept in ((READER, earlier), (OTHER_READER, nothing)):
-        where = b.offset(cell, place)
-        b.store(b.select(silent, b.load("i64", where), kept), where)
+    first, second = (b.load("i64", b.offset(cell, place)) for place in (READER, OTHER_READER))
+    kept, both = _beside_atomic(b, writer, live, first, second)
+    for place, after_atomic, before in ((READER, kept, first), (OTHER_READER, both, second)):
+        b.store(b.select(silent, before, b.select(atomic, after_atomic, nothing)), b.offset(cell, place))
+
+
+def _beside_atomic(b: Builder, writer: Value, live: Value, first: Value, second: Value) -> tuple[Value, Value]:
+    """The two readers to keep when an atomic becomes the writer.
+
+    For another atomic the one before is no race, so that it tells nothing of what came earlier: those that read before, and
+    a plain store, are kept for it, and so is an unordered atomic, for a plain access.
+    """
+    is_atomic = b.is_("eq", _strength(b, writer), STRONG)
+    unordered = b.and_(is_atomic, live)
+    is_plain = b.is_("eq", _strength(b, writer), 0)
+    plain = b.and_(is_plain, b.compare("uge", time_of(b, writer), b.argument("since", "i64")))
+    earlier = b.select(unordered, b.or_(writer, MARKED << STRENGTH_SHIFT), writer)
+    new = b.or_(unordered, plain)
+    # A reader that is no longer of interest makes room.
+    rest = b.select(_live(b, first), first, second)
+    return b.select(new, earlier, first), b.select(new, rest, second)
 
 
 def judged(b: Builder, context: Value, structure: Value, record: Value, me: Value) -> tuple[Value, Value]:
