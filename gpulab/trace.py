@@ -28,7 +28,7 @@ ALL_LINES = 1 << 32
 CAPACITY = 1 << 15
 """Events of a sample at most."""
 
-RAW_CAPACITY = 1 << 20
+RAW_CAPACITY = 1 << 17
 """Requests to lines that the events of a sample stand for at most: it bounds the time that it takes to record them."""
 
 FAR_LINES = 1 << 13
