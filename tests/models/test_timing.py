@@ -149,6 +149,16 @@ def test_independent_loads_wait_once(make_run) -> None:
     assert loads_alone(make_run, LOADS_IN_TURN) == pytest.approx(570 + 4 + 1 + 8)
 
 
+def test_chains_of_one_warp_share_the_pipe_of_its_sub_partition(make_run) -> None:
+    # 16 FP64 products, two in each of 8 chains: V100 has 8 FP64 lanes in a sub-partition, so each holds them for 4 cycles
+    # (te42kyfo/gpu-benches, cuda-incore: 4.97 for each). The last one's result is not waited for; 8 for leaving.
+    body = "\n".join(
+        [f"fma.rn.f64 %fd{chain}, %fd{chain}, %fd9, %fd9;" for _ in range(2) for chain in range(1, 9)] + ["ret;"]
+    )
+    v100, run = gpu("V100"), make_run(body)
+    assert chain_cycles(run, v100, traffic(run, v100, run.occupancy(v100))) == pytest.approx(15 * 4 + 1 + 8)
+
+
 def test_a_store_that_may_alias_holds_up_the_next_load(make_run) -> None:
     waiting = loads_alone(make_run, LOADS_BEHIND_A_STORE)
     assert waiting == pytest.approx(570 + 570 + 1 + 8)
