@@ -70,7 +70,8 @@ class Counters:
         The least number for the lanes that are on and the width: groups of 32, 16 or 8 lanes with a lane on.
     l1_miss_sectors : numpy.ndarray
         Global load sectors that missed a modeled L1 of 128 KiB (1,024 sets of 4 sectors, first in, first out), which is
-        empty at the start of each block (*modeled*).
+        empty at the start of each block (*modeled*). Always 0 where the launch was traced, as every profiled one is: then
+        `gpulab.models.caches` tells what L1 does.
     copied_requests, copied_bytes, copied_wavefronts, copied_wavefronts_ideal : numpy.ndarray
         The store into shared memory of an asynchronous copy; the other counters of such an instruction are those of its
         global load.

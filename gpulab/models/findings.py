@@ -19,7 +19,7 @@ from gpulab.models.lines import group_by_line
 from gpulab.models.occupancy import Occupancy
 from gpulab.models.run import KernelRun
 from gpulab.models.tally import FormLike
-from gpulab.models.timing import TimeEstimate, estimate
+from gpulab.models.timing import TimeEstimate, estimate, without_tail
 from gpulab.models.traffic import Traffic, traffic
 from gpulab.units import three_digits
 
@@ -316,19 +316,25 @@ def small_grid(case: Case) -> Iterator[Finding]:
             "launch__waves_per_multiprocessor",
         )
         return
-    per_wave = gpu.sm_count * case.occupancy.blocks_per_sm
-    waves = blocks / per_wave
-    idle = -(-blocks // per_wave) / waves
-    if waves > 1 and idle > 1.2 and case.time.bound_by not in ("dram", "launch"):
-        yield Finding(
-            "tail",
-            f"{blocks:,} blocks are {waves:.2f} waves of {per_wave:,}: in the last one most of the GPU waits.",
-            "Choose the grid so that it fills whole waves, or let threads take several elements (a grid-stride loop).",
-            None,
-            None,
-            "launch__waves_per_multiprocessor",
-            gain=idle,
-        )
+    yield from _tail(case)
+
+
+def _tail(case: Case) -> Iterator[Finding]:
+    """A last wave that leaves most of the GPU idle, where that costs time."""
+    blocks, per_wave = case.run.config.blocks, case.gpu.sm_count * case.occupancy.blocks_per_sm
+    gain = case.gain_of(without_tail(case.modeled, blocks, case.gpu, case.occupancy))
+    if blocks <= per_wave or float(gain["gain"]) < NOTABLE_GAIN:
+        return
+    yield Finding(
+        "tail",
+        f"{blocks:,} blocks are {blocks / per_wave:.2f} waves of {per_wave:,}: the last one fills only "
+        f"{100 * (blocks % per_wave) / per_wave:.0f} % of the GPU.",
+        "Choose the grid so that it fills whole waves, or let threads take several elements (a grid-stride loop).",
+        None,
+        None,
+        "launch__waves_per_multiprocessor",
+        **gain,
+    )
 
 
 DETECTORS = (uncoalesced, bank_conflicts, low_occupancy, divergence, double_precision, small_grid)

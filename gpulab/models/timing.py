@@ -8,6 +8,8 @@ is fitted to a run time; rates and latencies come from the catalog.
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -96,6 +98,17 @@ def estimate(
     high = _joined(_with_dram(terms, dram, dram.high)) * (1 + error)
     bound_by = _largest(terms)
     return TimeEstimate(seconds, low, high, "modeled", bound_by, terms, gpu.clock_hz)
+
+
+def without_tail(time: TimeEstimate, blocks: int, gpu: Gpu, occupancy: Occupancy) -> TimeEstimate:
+    """A modeled time, were the last wave as full as the others and each SM's share of the blocks the same."""
+    waves, each = blocks / (gpu.sm_count * occupancy.blocks_per_sm), blocks / gpu.sm_count
+    shares = dict.fromkeys(("latency", "barriers"), waves / math.ceil(waves))
+    shares |= dict.fromkeys((*QUEUES, *PIPES), each / math.ceil(each))
+    terms = {name: value * shares.get(name, 1.0) for name, value in time.terms.items()}
+    seconds = _joined(terms)
+    low, high = (bound * seconds / time.seconds for bound in (time.low, time.high))
+    return dataclasses.replace(time, seconds=seconds, low=low, high=high, terms=terms, bound_by=_largest(terms))
 
 
 def _terms(run: KernelRun, gpu: Gpu, occupancy: Occupancy, moved: Traffic) -> dict[str, float]:

@@ -131,9 +131,25 @@ def test_a_grid_smaller_than_the_gpu(launch) -> None:
     assert "12 blocks, but A100 has 108 SMs: 96 of them have nothing to do" in finding.message
 
 
+def test_a_tail_that_costs_nothing_is_no_finding(launch) -> None:
+    # The same partly filled wave, but stores of whole lines in every instruction: DRAM sets the pace.
+    store = {
+        "requests": 8 * 1024,
+        "bytes_asked": 128 * 8 * 1024,
+        "sectors": 32 * 8 * 1024,
+        "sectors_ideal": 4 * 8 * 1024,
+    }
+    body = "st.global.f32 [%rd1], %f1;\n" * 50 + "ret;"
+    counts = dict.fromkeys(range(50), store)
+    found = found_in(launch(body, counts, grid=1024, block=256))
+    assert "tail" not in {finding.kind for finding in found}
+
+
 def test_a_tail(launch) -> None:
     body = "fma.rn.f32 %f1, %f1, %f1, %f1;\n" * 2000 + "ret;"
     (finding,) = found_in(launch(body, {}, grid=108 * 8 + 1))
     assert finding.kind == "tail"
     assert "865 blocks are 1.00 waves of 864" in finding.message
+    # One SM has 9 blocks where 8 and a bit would be its share: whole waves would save a ninth of the arithmetic.
+    assert finding.gain == pytest.approx(9 / (865 / 108), rel=0.03)
     assert found_in(launch(body, {}, grid=108 * 8)) == []
